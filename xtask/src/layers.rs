@@ -40,8 +40,8 @@ fn problems_of(package: &Package) -> Vec<String> {
     let from = &package.name;
     let Some(layer) = layer_of(from) else {
         return vec![format!(
-            "{from} has no row in LAYERS (xtask/src/layers/table.rs): add its \
-             boundary and what it may use; without a boundary it is a module"
+            "{from} has no row in LAYERS (xtask/src/layers/table.rs): add its boundary \
+             and what it may use; without a boundary it is a module"
         )];
     };
     let mut problems = Vec::new();
@@ -103,7 +103,10 @@ fn shipped_tests() -> Vec<String> {
     let shipped = LAYERS.iter().filter(|layer| layer.ships == Ships::Yes);
     let found = shipped.filter_map(|layer| {
         let stray = layer.uses.iter().copied().find(never)?;
-        Some(format!("{} is shipped, but uses {stray}, which never is", layer.name))
+        Some(format!(
+            "{} is shipped, but uses {stray}, which never is",
+            layer.name
+        ))
     });
     found.collect()
 }

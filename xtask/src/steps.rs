@@ -293,8 +293,7 @@ fn test_step(arguments: &[&str], run: &mut Run) -> anyhow::Result<Outcome> {
             counted(command, run)
         }
         (Scope::Usual, None) => {
-            let long =
-                format!("fuzz tests for {FUZZ_SECONDS_ALL} s each: they ran briefly");
+            let long = format!("fuzz tests for {FUZZ_SECONDS_ALL} s each: they ran briefly");
             run.left_out.push(long);
             counted_step(arguments, run)
         }

@@ -90,7 +90,7 @@ fn trouble(room: &str, stats: &RoomStats, clocks: Clocks) -> Option<RoomTrouble>
     let failing = !stats.has_live_lease;
     let reason = match stats.degraded {
         Some(reason) => reason,
-        None if failing => QueueReason::StoreAway,
+        None if failing => QueueReason::StoreUnavailable,
         None => return None,
     };
     let detail = match reason {
@@ -128,7 +128,7 @@ mod tests {
     const NOW: Timestamp = Timestamp(1_694_432_754_000);
 
     fn stats(syncs_total: u64, degraded: Option<QueueReason>) -> RoomStats {
-        let has_live_lease = degraded != Some(QueueReason::StoreAway);
+        let has_live_lease = degraded != Some(QueueReason::StoreUnavailable);
         RoomStats {
             now: NOW,
             snapshot: Snapshot::default(),
@@ -163,11 +163,11 @@ mod tests {
     fn only_a_lease_that_is_not_live_fails() {
         check(&stats(1, None), None);
         check(
-            &stats(0, Some(QueueReason::StoreAway)),
+            &stats(0, Some(QueueReason::StoreUnavailable)),
             Some(("store_unavailable", true, "the store has not replied yet")),
         );
         check(
-            &stats(1, Some(QueueReason::StoreAway)),
+            &stats(1, Some(QueueReason::StoreUnavailable)),
             Some((
                 "store_unavailable",
                 true,

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use anteroom_config::overrides::{Log, OperatorCommand, Shown};
+use anteroom_config::overrides::{Log, OperatorCommand, RoomOverridesView};
 use anteroom_node::{CommandOutcome, RoomCommandError, RoomHandle};
 use axum::Json;
 use axum::body::to_bytes;
@@ -145,9 +145,9 @@ pub(crate) async fn execute(
     let (for_task, handle) = (command.clone(), Arc::clone(&room));
     let outcome = in_time(async move {
         if this_node {
-            handle.obey_here(&for_task, &who).await
+            handle.execute_here(&for_task, &who).await
         } else {
-            handle.obey(&for_task, &who).await
+            handle.execute(&for_task, &who).await
         }
     });
     let outcome = match outcome.await {
@@ -162,7 +162,7 @@ pub(crate) async fn execute(
         }
         Err(error) => {
             let about = format!("room {}", room.config().name);
-            log_rejected(&about, &command.command(), &error);
+            log_rejected(&about, &command.to_text(), &error);
             return Err(ApiError::StoreUnavailable);
         }
     };
@@ -212,9 +212,9 @@ fn note(outcome: CommandOutcome, this_node: bool, is_paused: bool) -> Option<Str
 pub(crate) async fn settings(
     State(inner): State<Arc<Inner>>,
     name: Result<Path<String>, PathRejection>,
-) -> Result<Json<Shown>, ApiError> {
+) -> Result<Json<RoomOverridesView>, ApiError> {
     let room = room_of(&inner.node, name)?;
-    room.hear_overrides().await;
+    room.refresh_overrides().await;
     Ok(Json(room.shown()))
 }
 
@@ -226,7 +226,7 @@ pub(crate) async fn log(
 ) -> Result<Json<Log>, ApiError> {
     actor(&inner, &request)?;
     let room = room_of(&inner.node, name)?;
-    match timeout(COMMAND_TIMEOUT, room.log_of_overrides()).await {
+    match timeout(COMMAND_TIMEOUT, room.override_log()).await {
         Ok(Ok(log)) => Ok(Json(log)),
         _ => Err(ApiError::StoreUnavailable),
     }
@@ -239,7 +239,7 @@ async fn assume_empty(
     let handle = Arc::clone(room);
     if let Err(error) = in_time(async move { handle.assume_empty().await }).await {
         let about = format!("room {}", room.config().name);
-        log_rejected(&about, &OperatorCommand::AssumeEmpty.command(), &error);
+        log_rejected(&about, &OperatorCommand::AssumeEmpty.to_text(), &error);
         return Err(ApiError::StoreUnavailable);
     }
     tracing::warn!(

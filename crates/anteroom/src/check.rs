@@ -17,7 +17,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use anteroom_config::{Checks, Config, Finding, Parsed, Problem, Problems, Refused};
+use anteroom_config::{Checks, Config, Finding, Parsed, Problem, Problems, RejectedConfig};
 use anteroom_proxy::downstream::tls::Tls;
 use anteroom_room_http::bypass::BypassRules;
 use anteroom_room_http::layer::{RouteTableError, WaitingRoomLayer};
@@ -29,7 +29,7 @@ use serde_json::json;
 /// Checks of the texts that the config crate does not compile.
 pub const CHECKS: Checks = Checks {
     bypass: BypassRules::check,
-    bypass_remark: BypassRules::remark,
+    bypass_warning: BypassRules::remark,
     template: |template| {
         let mistakes = CustomPage::mistakes(template).into_iter();
         mistakes
@@ -48,7 +48,7 @@ pub struct CheckOptions {
     /// Config file
     #[arg(long, value_name = "FILE")]
     config: PathBuf,
-    #[arg(hide = true, value_name = "WORD", value_parser = as_a_flag)]
+    #[arg(hide = true, value_name = "WORD", value_parser = reject_positional)]
     unnamed: Option<Infallible>,
     /// Print one JSON object instead of text
     #[arg(long)]
@@ -56,7 +56,7 @@ pub struct CheckOptions {
 }
 
 /// Rejects a file without its flag, with the right command in the error.
-fn as_a_flag(file: &str) -> Result<Infallible, String> {
+fn reject_positional(file: &str) -> Result<Infallible, String> {
     Err(format!(
         "a config file is named by a flag: anteroom check --config {file}"
     ))
@@ -129,7 +129,7 @@ pub fn read(file: &Path) -> Result<Parsed, Report> {
             parsed.warnings.extend(secret);
             unless(lines, parsed)
         }
-        Err(Refused { problems, readable }) => {
+        Err(RejectedConfig { problems, readable }) => {
             let mut report = Report::of_problems(&problems);
             // Everything is reported at once, also mistakes in other files.
             if let Some(mut config) = readable {

@@ -92,7 +92,7 @@ fn running(gateway: &Gateway, data_center: u32, view: View) -> anyhow::Result<Ru
     let stats = move || {
         let stats = room.stats();
         GatewayStats {
-            inside: stats.snapshot.inside,
+            inside: stats.snapshot.active,
             waiting: match view {
                 View::Own => stats.people_waiting,
                 View::Global => stats.snapshot.waiting,

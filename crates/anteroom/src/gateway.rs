@@ -11,13 +11,13 @@ use anteroom_embedded::{DataDir, Embedded};
 use anteroom_envoy::{RateLimitService, ServiceSockets};
 use anteroom_node::{Node, NodeClock, RoomClock};
 use anteroom_proxy::downstream::connection_table::{ConnectionLimits, ConnectionTable};
-use anteroom_proxy::downstream::handover::{Inherited, Legacy};
+use anteroom_proxy::downstream::handover::{Inherited, SocketHandover};
 use anteroom_proxy::downstream::sockets::Sockets;
 use anteroom_proxy::downstream::tls::Tls;
 use anteroom_proxy::downstream::workers::Workers;
 use anteroom_room_http::layer::WaitingRoomLayer;
 use anteroom_store::Clock;
-use anteroom_tower::{Layers, Opened};
+use anteroom_tower::{Layers, OpenedStores};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -25,7 +25,7 @@ use tokio::task::JoinHandle;
 use crate::admin_tokens;
 use crate::descriptors;
 use crate::listeners::Listeners;
-use crate::other_stats::{Connections, Extras};
+use crate::other_stats::{Connections, OtherStats};
 use crate::rate_limit_service;
 
 /// Time for which a gateway with a successor serves its open connections, before it closes idle
@@ -36,11 +36,11 @@ const LEAVE_FOR: Duration = Duration::from_secs(5);
 pub struct Gateway {
     layers: Layers,
     rate_limits: Option<Arc<RateLimitService>>,
-    extras: Arc<Extras>,
+    extras: Arc<OtherStats>,
     tokens: Arc<Tokens>,
     address: SocketAddr,
     admin: SocketAddr,
-    legacy: Legacy,
+    legacy: SocketHandover,
     tls: Option<Tls>,
     listeners: JoinHandle<()>,
     control: JoinHandle<()>,
@@ -83,7 +83,7 @@ impl Gateway {
         let server = &config.server;
         let dir = DataDir::open(&server.data_dir)?;
         let clock = Arc::new(RoomClock::start(dir.clock()));
-        let opened = Opened::of(config, &dir, Arc::clone(&clock) as Arc<dyn Clock>).await?;
+        let opened = OpenedStores::of(config, &dir, Arc::clone(&clock) as Arc<dyn Clock>).await?;
         let process = (inherited, workers);
         Self::start_opened(config, dir, clock, opened, process).await
     }
@@ -98,7 +98,7 @@ impl Gateway {
         dir: DataDir,
         clock: Arc<C>,
     ) -> anyhow::Result<Self> {
-        let opened = Opened::of(config, &dir, Arc::clone(&clock) as Arc<dyn Clock>).await?;
+        let opened = OpenedStores::of(config, &dir, Arc::clone(&clock) as Arc<dyn Clock>).await?;
         Self::start_opened(config, dir, clock, opened, Default::default()).await
     }
 
@@ -113,7 +113,7 @@ impl Gateway {
         clock: Arc<C>,
         store: Arc<Embedded>,
     ) -> anyhow::Result<Self> {
-        let opened = Opened::alone(&dir, store)?;
+        let opened = OpenedStores::alone(&dir, store)?;
         Self::start_opened(config, dir, clock, opened, Default::default()).await
     }
 
@@ -121,7 +121,7 @@ impl Gateway {
         config: &Config,
         dir: DataDir,
         clock: Arc<C>,
-        opened: Opened,
+        opened: OpenedStores,
         (inherited, workers): (Inherited, Workers),
     ) -> anyhow::Result<Self> {
         let server = &config.server;
@@ -132,7 +132,7 @@ impl Gateway {
             .transpose()?;
         let tokens = Arc::new(Tokens::new(admin_tokens::load(server, &dir)?));
         let sockets = Sockets::open(server, config.rate_limit_service.as_ref(), inherited).await?;
-        let legacy = sockets.legacy()?;
+        let legacy = sockets.for_successor()?;
         let layers = Layers::on(config, dir, clock, opened).await?;
         let table = table_of(server);
         let connections = Arc::new(Connections::of(table.clone()));
@@ -143,7 +143,7 @@ impl Gateway {
         let rate_limits =
             rate_limit_service::start_service(config, service_sockets, layers.clock()).await?;
         let service = rate_limits.clone();
-        let extras = Extras::new(&layers, Arc::clone(&connections), tls.clone(), service);
+        let extras = OtherStats::new(&layers, Arc::clone(&connections), tls.clone(), service);
         let address = sockets.visitors.local_addr()?;
         let admin = sockets.operators.local_addr()?;
         let listeners = Listeners {
@@ -198,7 +198,7 @@ impl Gateway {
 
     /// Returns the sockets that a successor gets.
     #[must_use]
-    pub fn legacy(&self) -> &Legacy {
+    pub fn legacy(&self) -> &SocketHandover {
         &self.legacy
     }
 
@@ -268,14 +268,14 @@ impl Gateway {
     pub async fn stop(mut self) {
         self.layers.close().await;
         // While it is kept, the listening sockets stay open and no connection is refused.
-        self.legacy = Legacy::default();
+        self.legacy = SocketHandover::default();
         self.end().await;
         self.layers.finish(false).await;
     }
 
     /// Stops for a successor that serves already; visitors with open connections are served on.
     pub async fn leave(mut self) {
-        self.legacy = Legacy::default();
+        self.legacy = SocketHandover::default();
         self.layers.drain().leave();
         // Operators connect to the successor.
         self.stop_control.send_replace(true);

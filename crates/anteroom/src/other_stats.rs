@@ -9,7 +9,7 @@ use anteroom_embedded::Embedded;
 use anteroom_envoy::RateLimitService;
 use anteroom_limit_http::Limiter;
 use anteroom_proxy::downstream::connection_table::ConnectionTable;
-use anteroom_proxy::downstream::observer::{BrokenOff, ConnectionObserver};
+use anteroom_proxy::downstream::observer::{AbortReason, ConnectionObserver};
 use anteroom_proxy::downstream::observer::{Reclaimed, TurnedAway};
 use anteroom_proxy::downstream::tls::Tls;
 use anteroom_room_http::layer::WaitingRoomLayer;
@@ -25,7 +25,7 @@ pub(crate) struct Connections {
     accept_paused: AtomicU64,
     accept_failed: AtomicU64,
     handshakes_failed: AtomicU64,
-    broken_off: Mutex<BTreeMap<BrokenOff, u64>>,
+    broken_off: Mutex<BTreeMap<AbortReason, u64>>,
     reclaimed: Mutex<BTreeMap<Reclaimed, u64>>,
     turned_away: Mutex<BTreeMap<TurnedAway, u64>>,
 }
@@ -82,7 +82,7 @@ impl ConnectionObserver for Connections {
         self.handshakes_failed.fetch_add(1, Ordering::Relaxed);
     }
 
-    fn broken_off(&self, why: BrokenOff) {
+    fn aborted(&self, why: AbortReason) {
         *self.broken_off.lock().entry(why).or_default() += 1;
     }
 
@@ -96,7 +96,7 @@ impl ConnectionObserver for Connections {
 }
 
 /// Counters of the other crates in a running gateway.
-pub(crate) struct Extras {
+pub(crate) struct OtherStats {
     layer: WaitingRoomLayer,
     meter: Arc<Limiter>,
     connections: Arc<Connections>,
@@ -114,7 +114,7 @@ struct Reloads {
     problem: Option<String>,
 }
 
-impl Extras {
+impl OtherStats {
     pub(crate) fn new(
         layers: &Layers,
         connections: Arc<Connections>,
@@ -123,7 +123,7 @@ impl Extras {
     ) -> Arc<Self> {
         Arc::new(Self {
             layer: layers.waiting_rooms(),
-            meter: Arc::clone(layers.meter()),
+            meter: Arc::clone(layers.limiter()),
             connections,
             store: layers.journal().cloned(),
             tls,
@@ -143,7 +143,7 @@ impl Extras {
     }
 }
 
-impl anteroom_admin::Extras for Extras {
+impl anteroom_admin::Extras for OtherStats {
     fn read(&self) -> ExtraStats {
         let connections = &self.connections;
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
@@ -156,8 +156,8 @@ impl anteroom_admin::Extras for Extras {
             accept_failures: read(&connections.accept_failed),
             handshakes_failed: read(&connections.handshakes_failed),
             connections_broken_off: by_word(
-                BrokenOff::ALL,
-                BrokenOff::word,
+                AbortReason::ALL,
+                AbortReason::word,
                 &connections.broken_off,
             ),
             certificate_expires_at: self.tls.as_ref().map(Tls::expires_at),

@@ -9,7 +9,7 @@ use anteroom_limit::time::TimestampUs;
 use anteroom_limit_http::LimiterStats;
 use anteroom_limit_store::mixed::MixedCounts;
 use anteroom_node::NodeClock;
-use anteroom_tower::near_counts;
+use anteroom_tower::local_counts;
 use tokio::task::JoinHandle;
 
 fn now(clock: &dyn NodeClock) -> TimestampUs {
@@ -26,7 +26,7 @@ pub(crate) async fn start_service(
         return Ok(None);
     };
     let near = match service.store {
-        RateLimitStore::Valkey => near_counts(config)?,
+        RateLimitStore::Valkey => local_counts(config)?,
         RateLimitStore::Local => None,
     };
     let counts = match near {
@@ -65,7 +65,7 @@ pub(crate) fn service_shown(service: &RateLimitService) -> RateLimitServiceStats
         loads: stats.loads,
         failed_loads: stats.failed_loads,
         keys: u64::try_from(fill.keys).unwrap_or(u64::MAX),
-        crowded: fill.crowded,
+        crowded: fill.overflows,
         quota: QuotaStats {
             streams: stats.quota.streams,
             limits: stats.quota.limits,
@@ -84,7 +84,7 @@ pub(crate) fn shown(stats: LimiterStats) -> (String, LimitStats) {
         calls: calls.map(|(event, count)| (event.name(), *count)).collect(),
         keys: count(stats.keys),
         keys_max: count(stats.keys_max),
-        crowded: stats.crowded,
+        crowded: stats.overflowed,
         store_failures: stats.store_failures,
         store: stats.store,
         store_failed_ago: stats.store_failed_ago,

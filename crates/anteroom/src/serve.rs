@@ -116,13 +116,13 @@ pub async fn run(options: ServeOptions, err: &mut impl Write) -> anyhow::Result<
         "serving"
     );
     if let Some(predecessor) = predecessor
-        && let Err(error) = predecessor.say_ready().await
+        && let Err(error) = predecessor.notify_ready().await
     {
         // The predecessor was stopped meanwhile, and this process was too.
         gateway.stop().await;
         return Err(error.into());
     }
-    supervisor::say_ready();
+    supervisor::notify_ready();
     let end = until_stopped(&gateway, options.config.as_deref(), &mut signals).await;
     tracing::info!(
         "returning leases and draining open requests; a second signal ends the process at once"
@@ -133,11 +133,11 @@ pub async fn run(options: ServeOptions, err: &mut impl Write) -> anyhow::Result<
     let ending = async {
         match end {
             End::Stop => {
-                supervisor::say_stopping();
+                supervisor::notify_stopping();
                 gateway.stop().await;
             }
             End::Successor(id) => {
-                supervisor::say_successor(id);
+                supervisor::notify_successor(id);
                 gateway.leave().await;
             }
         }
@@ -244,9 +244,9 @@ async fn until_stopped(gateway: &Gateway, file: Option<&Path>, signals: &mut Sig
             _ = signals.terminate.recv() => return End::Stop,
             _ = signals.interrupt.recv() => return End::Stop,
             _ = signals.hang_up.recv() => {
-                supervisor::say_reloading();
+                supervisor::notify_reloading();
                 reload(gateway, file);
-                supervisor::say_ready();
+                supervisor::notify_ready();
             }
             _ = signals.replace.recv(), if starting.is_none() => {
                 if std::process::id() == 1 {

@@ -3,8 +3,8 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use anteroom_report::rehearsal::Rehearsed;
 pub use anteroom_report::rehearsal::SimulateOptions;
+use anteroom_report::rehearsal::SimulateResult;
 
 use crate::check::{EXIT_BAD_CONFIG, Report};
 
@@ -19,8 +19,8 @@ pub fn run(
     err: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
     Ok(match anteroom_report::rehearsal::run(options, out, err)? {
-        Rehearsed::Done(code) => code,
-        Rehearsed::Mistaken(lines) => {
+        SimulateResult::Done(code) => code,
+        SimulateResult::Mistaken(lines) => {
             Report::of(lines).print(err)?;
             ExitCode::from(EXIT_BAD_CONFIG)
         }

@@ -94,12 +94,12 @@ fn node(rooms: usize, settings: &str, folder: &TempDir) -> Arc<Node> {
     let dir = DataDir::open(folder.path()).expect("a data folder");
     let clock = Arc::new(RoomClock::start(dir.clock()));
     let deployment = dir.deployment().expect("it is drawn");
-    let identity = Identity(deployment.birth.0);
+    let identity = Identity(deployment.deployment_id.0);
     let store = Embedded::new(dir, identity, Arc::clone(&clock) as Arc<dyn Clock>);
     let settings = NodeSettings {
         folder: None,
         ticket_keys: vec![[1; 32]],
-        birth: deployment.birth,
+        birth: deployment.deployment_id,
         lottery_key: deployment.lottery_key,
         data_center: "local".to_owned(),
         rooms: config.rooms,

@@ -10,7 +10,7 @@ pub struct Checks {
     pub bypass: fn(&BypassRule) -> Vec<String>,
     /// Returns a warning about a bypass rule without mistakes that probably does not do what is
     /// meant.
-    pub bypass_remark: fn(&BypassRule) -> Option<String>,
+    pub bypass_warning: fn(&BypassRule) -> Option<String>,
     /// Returns the mistakes of a page template: line in it, from 1, and text.
     pub template: fn(&str) -> Vec<(usize, String)>,
     /// Whether the program was built without Kafka.
@@ -22,7 +22,7 @@ impl Default for Checks {
     fn default() -> Self {
         Self {
             bypass: |_| Vec::new(),
-            bypass_remark: |_| None,
+            bypass_warning: |_| None,
             template: |_| Vec::new(),
             lacks_kafka: false,
         }

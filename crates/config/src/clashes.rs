@@ -50,7 +50,7 @@ pub(super) fn check_limits_stores(notes: &mut Notes, limits: &[LimitRead], store
     for location in limits.iter().filter_map(|limit| limit.of_valkey.as_ref()) {
         let found = Finding::Value(format!("{:?}", LimitStore::Valkey.word()));
         let allowed = "\"local\" or \"leases\", unless [store] has kind = \"valkey\"";
-        notes.refuse(location, found, allowed, None);
+        notes.report(location, found, allowed, None);
     }
 }
 
@@ -72,7 +72,7 @@ fn refuse_same_names<'a, N: Eq + Hash + 'a>(
             }
             Entry::Occupied(first) => {
                 let finding = format!("the {what} on line {} has the same name", first.get());
-                notes.refuse(location, Finding::Remark(finding), "", None);
+                notes.report(location, Finding::Remark(finding), "", None);
             }
         }
     }
@@ -92,7 +92,7 @@ fn check_routes(notes: &mut Notes, rooms: &[RoomRead]) {
                     Host::Name(name) => name,
                 };
                 let finding = format!("line {} covers {host} {path} already", first.get());
-                notes.refuse(location, Finding::Remark(finding), "", None);
+                notes.report(location, Finding::Remark(finding), "", None);
             }
         }
     }
@@ -122,7 +122,7 @@ fn check_cookies(notes: &mut Notes, rooms: &[RoomRead]) {
                 "the cookie {cookie} would be the one of the room on line {line}, on the same host"
             );
             let hint = "give each its own cookie_suffix".to_owned();
-            notes.refuse(
+            notes.report(
                 &room.cookie.location,
                 Finding::Remark(finding),
                 "",

@@ -142,7 +142,7 @@ pub fn overrides(data: &[u8]) {
     let is_long = overrides.encode().len() > 4_000;
     assert!(set.is_ok() == is_right || is_long, "accepted and rejected");
     if let Ok(set) = set {
-        let text = command.command();
+        let text = command.to_text();
         assert!(!text.contains(['\n', '\r']), "more than one line: {text:?}");
         assert_eq!(set.applied_to(&file).config, changed.config);
         // Values in effect can be set again, and nothing changes.

@@ -66,7 +66,7 @@ pub(super) fn read(mut table: Table<'_>) -> Option<GossipConfig> {
         let location = table.location(PEERS.name);
         let found = Finding::Value(format!("{} peers", peers.len()));
         let allowed = format!("at most {PEERS_MAX}: a few are enough, each peer knows the others");
-        table.notes.refuse(&location, found, allowed, None);
+        table.notes.report(&location, found, allowed, None);
     }
     let nowhere = |address: &SocketAddr| address.ip().is_unspecified() || address.port() == 0;
     let (key, reached) = match advertise {
@@ -77,7 +77,7 @@ pub(super) fn read(mut table: Table<'_>) -> Option<GossipConfig> {
         let location = table.location(key);
         let found = Finding::Value(format!("\"{reached}\", to which no node can send"));
         let allowed = "an address of this node and a port, in listen or else in advertise";
-        table.notes.refuse(&location, found, allowed, None);
+        table.notes.report(&location, found, allowed, None);
     }
     let is_right = table.notes.count() == mistakes;
     table.finish();

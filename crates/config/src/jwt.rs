@@ -10,7 +10,7 @@ use toml::de::DeValue;
 use crate::keys::{A_FILE, path_key, time_key};
 use crate::kind::{Duration, InvalidValue, Kind, Text};
 use crate::limit::client_key::is_token;
-use crate::model::{JwtConfig, JwtKeys, TokenPlace};
+use crate::model::{JwtConfig, JwtKeys, TokenSource};
 use crate::reader::{Key, Table};
 
 /// Longest issuer or audience: mostly URLs.
@@ -47,21 +47,21 @@ const fn text_key(name: &'static str) -> Key<Text<String>> {
 struct PlaceKind;
 
 impl Kind for PlaceKind {
-    type Value = TokenPlace;
+    type Value = TokenSource;
 
     fn allowed(&self) -> String {
         "\"header:NAME\" or \"cookie:NAME\"".to_owned()
     }
 
-    fn read(&self, value: &DeValue<'_>) -> Result<TokenPlace, InvalidValue> {
+    fn read(&self, value: &DeValue<'_>) -> Result<TokenSource, InvalidValue> {
         let text = value.as_str().ok_or(InvalidValue::PLAIN)?;
         let (word, name) = text.split_once(':').ok_or(InvalidValue::PLAIN)?;
         if !is_token(name) {
             return Err(InvalidValue::PLAIN);
         }
         match word.to_ascii_lowercase().as_str() {
-            "header" => Ok(TokenPlace::Header(name.to_ascii_lowercase())),
-            "cookie" => Ok(TokenPlace::Cookie(name.to_owned())),
+            "header" => Ok(TokenSource::Header(name.to_ascii_lowercase())),
+            "cookie" => Ok(TokenSource::Cookie(name.to_owned())),
             _ => Err(InvalidValue::PLAIN),
         }
     }

@@ -99,7 +99,7 @@ pub(super) fn read(mut table: Table<'_>) -> Option<KafkaConfig> {
         let each = BROKERS.kind.allowed();
         let allowed = format!("a list of 1 to {LISTED_MAX}, each {each}");
         let location = table.location(BROKERS.name);
-        table.notes.refuse(&location, finding, allowed, None);
+        table.notes.report(&location, finding, allowed, None);
     }
     let prefix = table.defaulted(&PREFIX);
     let properties = table.list(&PROPERTIES).unwrap_or_default();
@@ -111,7 +111,7 @@ pub(super) fn read(mut table: Table<'_>) -> Option<KafkaConfig> {
             let allowed = format!("each property once, at most {LISTED_MAX}");
             table
                 .notes
-                .refuse(location, Finding::Value(finding), allowed, None);
+                .report(location, Finding::Value(finding), allowed, None);
         }
     }
     let is_right = table.notes.count() == mistakes;

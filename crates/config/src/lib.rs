@@ -63,7 +63,7 @@ pub use model::{
     OnLimitStoreFailure, OnStoreFailure, Origin, OriginCommands, OriginLimits, PageConfig,
     PageTemplate, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore, RoomConfig, RoomName,
     RoomOrigins, Route, SameSite, Secure, ServerConfig, SizeLimits, Statuses, Timeouts, TlsConfig,
-    TokenPlace, WithoutKey,
+    TokenSource, WithoutKey,
 };
 pub use notes::KnownKey;
 pub use pem_error::PemError;
@@ -96,7 +96,7 @@ pub struct Parsed {
 
 /// Error of a text that is not a valid configuration.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Refused {
+pub struct RejectedConfig {
     /// Every mistake in the text.
     pub problems: Problems,
     /// The part that could be read in spite of the mistakes. Never start it: it is for a caller
@@ -132,12 +132,16 @@ impl Config {
     /// # Errors
     ///
     /// [`Refused`], with the mistakes of [`Config::parse_with`].
-    pub fn parse_partly(source_name: &str, text: &str, checks: Checks) -> Result<Parsed, Refused> {
+    pub fn parse_partly(
+        source_name: &str,
+        text: &str,
+        checks: Checks,
+    ) -> Result<Parsed, RejectedConfig> {
         let source = Source::new(source_name, text);
         let mut notes = Notes::new(Some(source));
         match document::parse(&mut notes, text) {
             Some(document) => read(notes, &document, checks),
-            None => Err(Refused {
+            None => Err(RejectedConfig {
                 problems: Problems(notes.problems),
                 readable: None,
             }),
@@ -185,7 +189,11 @@ impl Config {
     }
 }
 
-fn read(mut notes: Notes, document: &DeTable<'_>, checks: Checks) -> Result<Parsed, Refused> {
+fn read(
+    mut notes: Notes,
+    document: &DeTable<'_>,
+    checks: Checks,
+) -> Result<Parsed, RejectedConfig> {
     let FileRead {
         server,
         store,
@@ -225,7 +233,7 @@ fn read(mut notes: Notes, document: &DeTable<'_>, checks: Checks) -> Result<Pars
         });
     }
     config.rooms.iter_mut().for_each(drop_checked);
-    Err(Refused {
+    Err(RejectedConfig {
         problems: Problems(notes.problems),
         readable: Some(Box::new(config)),
     })
@@ -281,7 +289,7 @@ fn read_rooms(root: &mut Table<'_>, checks: Checks) -> Vec<RoomRead> {
     if elements.is_empty() && root.notes.problems.len() == mistakes {
         let location = root.location("room");
         root.notes
-            .refuse(&location, Finding::Missing, allowed, None);
+            .report(&location, Finding::Missing, allowed, None);
     }
     let elements = refuse_beyond(root, elements, "room", ROOMS_MAX);
     let rooms = elements.iter();
@@ -310,7 +318,7 @@ fn refuse_beyond<'n>(
         let location = root.location(name);
         let found = Finding::Value(format!("{} {name}s", elements.len()));
         let allowed = format!("at most {most}");
-        root.notes.refuse(&location, found, allowed, None);
+        root.notes.report(&location, found, allowed, None);
         elements.truncate(most);
     }
     elements

@@ -199,12 +199,12 @@ fn read_on_limit(table: &mut Table<'_>, settings: &Settings) -> OnLimit {
             )
         };
         let allowed = format!("\"delay\" with algorithm {name:?}, which delays requests");
-        table.notes.refuse(&location, finding, allowed, hint);
+        table.notes.report(&location, finding, allowed, hint);
     } else if is_right && kind != OnLimitKind::Delay && table.has(DELAY_MAX.name) {
         let location = table.location(DELAY_MAX.name);
         let finding = Finding::Remark("has no effect: requests are not delayed".to_owned());
         let allowed = "only with on_limit \"delay\"";
-        table.notes.refuse(&location, finding, allowed, None);
+        table.notes.report(&location, finding, allowed, None);
     }
     match kind {
         OnLimitKind::Reject => OnLimit::Reject,
@@ -222,7 +222,7 @@ fn read_headers(table: &mut Table<'_>) -> LimitHeaders {
         let location = table.location(LEGACY_RESET.name);
         let finding = Finding::Remark("has no effect without X-RateLimit-Reset".to_owned());
         let allowed = "only with headers \"legacy\" or \"both\"";
-        table.notes.refuse(&location, finding, allowed, None);
+        table.notes.report(&location, finding, allowed, None);
     }
     LimitHeaders {
         ietf,
@@ -233,7 +233,7 @@ fn read_headers(table: &mut Table<'_>) -> LimitHeaders {
 /// Warns about settings that are allowed but certainly not meant.
 fn warn(table: &mut Table<'_>, policy: &Policy, cost: NonZeroU32, on_limit: OnLimit, shadow: bool) {
     if !shadow && policy::rejects_everything(policy, cost.get()) {
-        let (key, remark) = if policy.rate().calls() == 0 {
+        let (key, remark) = if policy.rate().requests() == 0 {
             (
                 LIMIT.name,
                 "every request is rejected; set shadow = true to try it out",

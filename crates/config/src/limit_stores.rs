@@ -125,7 +125,7 @@ pub(crate) fn read(
         let location = root.location(KAFKA.table);
         let finding = Finding::Remark("this program was built without Kafka".to_owned());
         let allowed = "only in a program that was built with the cargo feature \"kafka\"";
-        root.notes.refuse(&location, finding, allowed, None);
+        root.notes.report(&location, finding, allowed, None);
     }
     LimitStores {
         memcached,

@@ -50,7 +50,7 @@ pub(super) fn read(mut table: Table<'_>) -> Option<MemcachedConfig> {
             "a list of 1 to {SERVERS_MAX}, each {}",
             SERVERS.kind.allowed()
         );
-        table.notes.refuse(&location, finding, allowed, None);
+        table.notes.report(&location, finding, allowed, None);
     }
     refuse_twice(&mut table, &servers);
     let is_right = table.notes.count() == mistakes;
@@ -67,7 +67,7 @@ fn refuse_twice(table: &mut Table<'_>, servers: &[Located<HostPort>]) {
             let finding = Finding::Value(format!("\"{value}\" a second time"));
             table
                 .notes
-                .refuse(location, finding, "each server once", None);
+                .report(location, finding, "each server once", None);
         }
     }
 }

@@ -17,7 +17,7 @@ mod server;
 
 pub use limit::{
     Client, ClientKey, JwtConfig, JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders,
-    LimitName, LimitRoute, OnLimit, OnLimitStoreFailure, TokenPlace, WithoutKey,
+    LimitName, LimitRoute, OnLimit, OnLimitStoreFailure, TokenSource, WithoutKey,
 };
 pub use origin::{HealthCheck, Http2, Origin, RoomOrigins, Statuses};
 pub use rate_limit_service::{

@@ -29,7 +29,7 @@ impl Need {
         }
         for (_, location) in needs.iter().filter(|(need, _)| *need == self) {
             let finding = Finding::Remark(self.finding.to_owned());
-            root.notes.refuse(location, finding, self.allowed, None);
+            root.notes.report(location, finding, self.allowed, None);
         }
         None
     }

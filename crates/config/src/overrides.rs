@@ -18,8 +18,8 @@ use crate::{Changed, LiveValues, RoomConfig};
 
 pub use command::OperatorCommand;
 pub use log::Log;
-pub use pending_stops::{DecidedAt, HeldStop, HeldStops, Stop, Subject};
-pub use shown::{Shown, ShownHeld, ShownPause, ShownValue};
+pub use pending_stops::{DecidedAt, PendingStop, PendingStops, Stop, Subject};
+pub use shown::{PauseView, PendingStopView, RoomOverridesView, ValueView};
 
 /// Overrides that operators set for one room.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]

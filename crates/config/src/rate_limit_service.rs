@@ -129,7 +129,7 @@ fn check_addresses(
         let allowed = "an address for grpc, or one for http, or both";
         table
             .notes
-            .refuse(&location, Finding::Missing, allowed, None);
+            .report(&location, Finding::Missing, allowed, None);
     }
     let mut taken = vec![
         ("server.listen", Some(server.listen)),
@@ -143,7 +143,7 @@ fn check_addresses(
             let location = table.location(name);
             let finding = Finding::Value(format!("{address}, a port that {other} already uses"));
             let allowed = "an address that no other listener uses";
-            table.notes.refuse(&location, finding, allowed, None);
+            table.notes.report(&location, finding, allowed, None);
         }
         taken.push((name, address));
     }
@@ -155,6 +155,6 @@ fn check_store(table: &mut Table<'_>, kept_in: RateLimitStore, store: Option<&St
         let finding = Finding::Value("\"valkey\" without such a server".to_owned());
         let hint = "add a [store] with kind = \"valkey\" and local = \"redis://...\"".to_owned();
         let allowed = "\"local\", or \"valkey\" beside a [store] of that kind";
-        table.notes.refuse(&location, finding, allowed, Some(hint));
+        table.notes.report(&location, finding, allowed, Some(hint));
     }
 }

@@ -45,7 +45,7 @@ pub enum RateTextError {
     NoWindow,
     /// The text before the slash is not a whole number from 0 to 4294967295.
     #[error("requests are not a whole number from 0 to {}", u32::MAX)]
-    Calls,
+    Requests,
     /// The number after the slash has no unit.
     #[error("window has no unit")]
     NoUnit,
@@ -82,7 +82,7 @@ impl FromStr for RateText {
         let calls = calls.trim();
         let is_whole = !calls.is_empty() && calls.bytes().all(|byte| byte.is_ascii_digit());
         let calls = calls.parse().ok().filter(|_| is_whole);
-        let calls = calls.ok_or(RateTextError::Calls)?;
+        let calls = calls.ok_or(RateTextError::Requests)?;
         let secs = window_secs(window.trim())?;
         if !(1..=WINDOW_SECS_MAX).contains(&secs) {
             return Err(RateTextError::WindowOutOfRange);
@@ -119,7 +119,7 @@ fn window_secs(text: &str) -> Result<u64, RateTextError> {
 impl fmt::Display for RateText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let secs = self.0.window().secs_ceil();
-        write!(f, "{}/", self.0.calls())?;
+        write!(f, "{}/", self.0.requests())?;
         // Every window is a whole number of the smallest unit, a second.
         let whole = UNITS.iter().find(|(unit, _)| secs.is_multiple_of(*unit));
         let (unit, names) = whole.unwrap_or(&UNITS[UNITS.len() - 1]);
@@ -139,7 +139,7 @@ mod tests {
         let check = |text: &str, calls: u32, secs: u64, shortest: &str| {
             let read: RateText = text.parse().unwrap();
             let rate = read.rate();
-            assert_eq!((rate.calls(), rate.window().secs_ceil()), (calls, secs));
+            assert_eq!((rate.requests(), rate.window().secs_ceil()), (calls, secs));
             assert_eq!(read.to_string(), shortest, "{text}");
         };
         check("100/s", 100, 1, "100/s");
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn an_invalid_rate_is_rejected_with_its_reason() {
-        use RateTextError::{Calls, Month, NoUnit, NoWindow, Unit, WindowOutOfRange};
+        use RateTextError::{Month, NoUnit, NoWindow, Requests, Unit, WindowOutOfRange};
         let check = |text: &str, error: RateTextError| {
             assert_eq!(text.parse::<RateText>(), Err(error), "{text:?}");
         };
@@ -181,7 +181,7 @@ mod tests {
             "1 0/s",
             "4294967296/s",
         ] {
-            check(text, Calls);
+            check(text, Requests);
         }
         check("100/60", NoUnit);
         check("1/month", Month);

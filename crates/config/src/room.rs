@@ -86,7 +86,7 @@ fn read_routes(table: &mut Table<'_>) -> Vec<Located<Route>> {
         let location = table.location("additional_routes");
         let found = Finding::Value(format!("{} routes", elements.len()));
         let allowed = format!("at most {ADDITIONAL_ROUTES_MAX}");
-        table.notes.refuse(&location, found, allowed, None);
+        table.notes.report(&location, found, allowed, None);
     }
     for element in elements.iter().take(ADDITIONAL_ROUTES_MAX) {
         let mut inner = table.enter(element);
@@ -156,7 +156,7 @@ pub(super) fn check_draw(table: &mut Table<'_>, rules: &mut Rules) {
         return;
     }
     let location = table.location(keys::DRAW);
-    table.notes.refuse(
+    table.notes.report(
         &location,
         Finding::Value("true".to_owned()),
         "only together with opens_at and queueing_method \"fifo\"",
@@ -174,7 +174,7 @@ fn read_cookie(table: &mut Table<'_>) -> Located<CookieSettings> {
     let secure = attributes.defaulted(&SECURE);
     if same_site == SameSite::None && secure == Secure::Never {
         let location = attributes.location(SECURE.name);
-        attributes.notes.refuse(
+        attributes.notes.report(
             &location,
             Finding::Value("\"never\" together with samesite \"none\"".to_owned()),
             "\"auto\" or \"always\" with samesite \"none\"",
@@ -196,7 +196,7 @@ fn read_origin_commands(table: &mut Table<'_>) -> OriginCommands {
     };
     for Located { location, .. } in commands.iter().skip(1) {
         let finding = Finding::Remark("the same command a second time".to_owned());
-        table.notes.refuse(location, finding, "", None);
+        table.notes.report(location, finding, "", None);
     }
     OriginCommands {
         revoke: !commands.is_empty(),
@@ -228,7 +228,7 @@ fn read_bypass(table: &mut Table<'_>, checks: Checks) -> Vec<BypassRule> {
         let found = Finding::Value(format!("{} rules", rules.len()));
         let allowed = format!("at most {BYPASS_RULES_MAX}");
         let location = first_too_many.location.clone();
-        table.notes.refuse(&location, found, allowed, None);
+        table.notes.report(&location, found, allowed, None);
     }
     let rules: Vec<_> = rules
         .into_iter()
@@ -245,9 +245,9 @@ fn read_bypass(table: &mut Table<'_>, checks: Checks) -> Vec<BypassRule> {
     for (rule, location) in rules.iter().take(BYPASS_RULES_MAX) {
         for mistake in (checks.bypass)(rule) {
             let finding = Finding::Remark(mistake);
-            table.notes.refuse(location, finding, "", None);
+            table.notes.report(location, finding, "", None);
         }
-        if let Some(remark) = (checks.bypass_remark)(rule) {
+        if let Some(remark) = (checks.bypass_warning)(rule) {
             table.notes.warn(location, remark);
         }
     }

@@ -266,11 +266,11 @@ fn check_addresses(table: &mut Table<'_>, listen: SocketAddr, admin: SocketAddr)
         let finding = Finding::Remark(format!(
             "visitors ({listen}) and operators ({admin}) cannot share a port"
         ));
-        table.notes.refuse(&location, finding, "", None);
+        table.notes.report(&location, finding, "", None);
     }
     if !admin.ip().is_loopback() && !table.has(ADMIN_TOKEN_FILE.name) {
         let location = table.location(ADMIN.name);
-        table.notes.refuse(
+        table.notes.report(
             &location,
             Finding::Value(format!("{admin} without admin_token_file")),
             "a loopback address, or one that others reach together with admin_token_file",
@@ -284,7 +284,7 @@ fn read_ticket_keys(table: &mut Table<'_>) -> Vec<[u8; 32]> {
     for Located { value, location } in table.list(&TICKET_KEYS).unwrap_or_default() {
         if let Some(first) = keys.iter().position(|known| *known == value) {
             let finding = Finding::Remark(format!("the same key as number {}", first + 1));
-            table.notes.refuse(&location, finding, "", None);
+            table.notes.report(&location, finding, "", None);
         }
         keys.push(value);
     }

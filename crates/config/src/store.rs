@@ -140,7 +140,7 @@ fn refuse_keys_of_valkey(table: &mut Table<'_>) {
             let location = table.location(name);
             let finding = Finding::Remark(format!("has no effect {without}"));
             let hint = is_forgotten.then(|| "add kind = \"valkey\"".to_owned());
-            table.notes.refuse(&location, finding, with, hint);
+            table.notes.report(&location, finding, with, hint);
         }
     }
 }
@@ -154,7 +154,7 @@ fn check_names(table: &mut Table<'_>, config: &ValkeyConfig, unnamed: Option<&Lo
         let finding = Finding::Value("\"local\", the default".to_owned());
         let allowed = "a name for each data center, if global is not local";
         let hint = "two data centers with one name would count as one".to_owned();
-        table.notes.refuse(location, finding, allowed, Some(hint));
+        table.notes.report(location, finding, allowed, Some(hint));
     }
 }
 
@@ -181,7 +181,7 @@ impl Login {
             let location = table.location(PASSWORD_FILE.name);
             let finding = Finding::Remark("next to password".to_owned());
             let allowed = "either password or password_file";
-            table.notes.refuse(&location, finding, allowed, None);
+            table.notes.report(&location, finding, allowed, None);
         }
         login
     }

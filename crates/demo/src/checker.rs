@@ -146,7 +146,7 @@ impl Checker {
     }
 
     /// Counts one request that came without readable headers.
-    pub fn observe_unjudged(&mut self, now: Timestamp) {
+    pub fn observe_without_headers(&mut self, now: Timestamp) {
         self.advance(now);
         self.requests += 1;
         self.without_headers += 1;

@@ -38,9 +38,9 @@ use tokio::task::{JoinHandle, JoinSet};
 use crate::checker::{Checker, ON_THE_WAY_MAX, OriginRequest, VISITOR, Verdict};
 
 /// Response header: end of the visitor's seat.
-pub const JUDGE_SEAT_ENDS: HeaderName = HeaderName::from_static("judge-seat-ends");
+pub const CHECKER_SEAT_ENDS: HeaderName = HeaderName::from_static("judge-seat-ends");
 /// Response header: the visitor as the node identified it.
-pub const JUDGE_VISITOR: HeaderName = HeaderName::from_static("judge-visitor");
+pub const CHECKER_VISITOR: HeaderName = HeaderName::from_static("judge-visitor");
 /// Request header: the node to which the visitor sent it.
 pub const VIA: HeaderName = HeaderName::from_static("crowd-via");
 /// Path that logs the visitor out.
@@ -237,13 +237,13 @@ impl CheckingOrigin {
     }
 
     /// Resets all counts, for a deployment that starts from nothing.
-    pub fn begin_anew(&self) {
+    pub fn reset(&self) {
         *self.shared.state.lock() = CheckerState::new(&self.shared.room);
     }
 
     /// Returns how many requests for `/held` wait, or have waited, for [`CheckingOrigin::release`].
     #[must_use]
-    pub fn held(&self) -> usize {
+    pub fn held_requests(&self) -> usize {
         *self.shared.held.borrow()
     }
 
@@ -271,7 +271,7 @@ impl CheckerShared {
         // Read under the lock, so that the checker sees times in order.
         let now = self.now();
         let Some(sighting) = sighting else {
-            state.checker.observe_unjudged(now);
+            state.checker.observe_without_headers(now);
             state.note(now, "has no valid headers", headers, "");
             return;
         };
@@ -396,10 +396,10 @@ async fn respond(
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Some(sighting) = sighting {
         let ends_at = HeaderValue::from(sighting.seat_ends_at.0);
-        headers.insert(JUDGE_SEAT_ENDS, ends_at);
+        headers.insert(CHECKER_SEAT_ENDS, ends_at);
     }
     if let Some(visitor) = visitor {
-        headers.insert(JUDGE_VISITOR, visitor);
+        headers.insert(CHECKER_VISITOR, visitor);
     }
     match path {
         LOGOUT => {

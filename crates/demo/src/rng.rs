@@ -24,7 +24,7 @@ impl ChoiceRng {
     pub(crate) fn number(&mut self, range: &RangeInclusive<u32>) -> u32 {
         let (low, high) = (*range.start(), *range.end());
         let width = u64::from(high.saturating_sub(low)) + 1;
-        let offset = self.0.word() % width;
+        let offset = self.0.next_u64() % width;
         low + u32::try_from(offset).expect("offset is at most high - low, a u32")
     }
 
@@ -32,7 +32,7 @@ impl ChoiceRng {
     pub(crate) fn duration(&mut self, range: &RangeInclusive<Duration>) -> Duration {
         let width = range.end().saturating_sub(*range.start());
         let micros = u64::try_from(width.as_micros()).unwrap_or(u64::MAX);
-        let offset = self.0.word() % micros.saturating_add(1);
+        let offset = self.0.next_u64() % micros.saturating_add(1);
         *range.start() + Duration::from_micros(offset)
     }
 

@@ -201,19 +201,19 @@ impl Body {
 }
 
 /// Body type of a layer's responses, which may also come from the service behind it.
-pub trait AnswerBody: Send + 'static {
+pub trait ResponseBody: Send + 'static {
     /// Converts the body of a response that the layer itself creates.
     fn from_own(body: Body) -> Self;
 }
 
-impl AnswerBody for Body {
+impl ResponseBody for Body {
     fn from_own(body: Body) -> Self {
         body
     }
 }
 
 #[cfg(feature = "axum")]
-impl AnswerBody for axum::body::Body {
+impl ResponseBody for axum::body::Body {
     fn from_own(body: Body) -> Self {
         Self::new(body)
     }

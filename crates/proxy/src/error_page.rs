@@ -17,7 +17,7 @@ use http::{HeaderMap, HeaderValue, Response};
 
 use crate::body::Body;
 use crate::language;
-use crate::status::Refusal;
+use crate::status::RequestError;
 use texts::Texts;
 
 /// Format of an error response.
@@ -66,7 +66,7 @@ impl Format {
 
 /// Returns the error response for a request with these headers, in a suitable format and language.
 #[must_use]
-pub fn answer_to(headers: &HeaderMap, refusal: Refusal) -> Response<Body> {
+pub fn error_response(headers: &HeaderMap, refusal: RequestError) -> Response<Body> {
     let language = language::of_headers(headers, Language::English);
     response_in(language, refusal, Format::negotiated(headers))
 }
@@ -74,10 +74,14 @@ pub fn answer_to(headers: &HeaderMap, refusal: Refusal) -> Response<Body> {
 /// Returns the error response in a language, or in English if the error has no texts in it. Bodies
 /// are shared, not built.
 #[must_use]
-pub(crate) fn response_in(language: Language, refusal: Refusal, format: Format) -> Response<Body> {
+pub(crate) fn response_in(
+    language: Language,
+    refusal: RequestError,
+    format: Format,
+) -> Response<Body> {
     static ENGLISH: LazyLock<Vec<Bytes>> = LazyLock::new(|| all(html_in_english));
     static JSON: LazyLock<Vec<Bytes>> = LazyLock::new(|| all(json));
-    let position = Refusal::ALL.iter().position(|each| *each == refusal);
+    let position = RequestError::ALL.iter().position(|each| *each == refusal);
     let of = |bodies: &[Bytes]| position.and_then(|at| bodies.get(at).cloned());
     let (body, kind) = match format {
         Format::Html => {
@@ -101,15 +105,15 @@ pub(crate) fn response_in(language: Language, refusal: Refusal, format: Format) 
     response
 }
 
-fn all(write: fn(Refusal) -> String) -> Vec<Bytes> {
-    let texts = Refusal::ALL.iter().map(|refusal| write(*refusal));
+fn all(write: fn(RequestError) -> String) -> Vec<Bytes> {
+    let texts = RequestError::ALL.iter().map(|refusal| write(*refusal));
     texts.map(Bytes::from).collect()
 }
 
 /// Returns the page in a language; `None` if there are no texts for it.
-fn translated(refusal: Refusal, language: Language) -> Option<Bytes> {
-    static PAGES: LazyLock<Vec<(Refusal, Language, Bytes)>> = LazyLock::new(|| {
-        let refusals = Refusal::ALL.into_iter();
+fn translated(refusal: RequestError, language: Language) -> Option<Bytes> {
+    static PAGES: LazyLock<Vec<(RequestError, Language, Bytes)>> = LazyLock::new(|| {
+        let refusals = RequestError::ALL.into_iter();
         let each = refusals.flat_map(|refusal| Language::ALL.map(|language| (refusal, language)));
         let pages = each.filter_map(|(refusal, language)| {
             let (title, message) = words(refusal, language)?;
@@ -124,23 +128,23 @@ fn translated(refusal: Refusal, language: Language) -> Option<Bytes> {
 }
 
 /// Returns title and message in a language.
-fn words(refusal: Refusal, language: Language) -> Option<(&'static str, &'static str)> {
+fn words(refusal: RequestError, language: Language) -> Option<(&'static str, &'static str)> {
     let words = Texts::of(language);
     let title = match refusal {
-        Refusal::BadGateway | Refusal::LoopDetected => words.unreachable,
-        Refusal::GatewayTimeOut => words.slow,
+        RequestError::BadGateway | RequestError::LoopDetected => words.unreachable,
+        RequestError::GatewayTimeOut => words.slow,
         _ => return None,
     };
     Some((title, words.again))
 }
 
-fn html_in_english(refusal: Refusal) -> String {
+fn html_in_english(refusal: RequestError) -> String {
     let (title, message) = (refusal.title(), refusal.message());
     html(refusal, Language::English, title, message)
 }
 
 /// Builds the page. The texts are ours and need no HTML escapes; a test checks this.
-fn html(refusal: Refusal, language: Language, title: &str, message: &str) -> String {
+fn html(refusal: RequestError, language: Language, title: &str, message: &str) -> String {
     let status = refusal.status().as_u16();
     let tag = language.tag();
     let is_rtl = language.is_rtl();
@@ -157,7 +161,7 @@ fn html(refusal: Refusal, language: Language, title: &str, message: &str) -> Str
     )
 }
 
-fn json(refusal: Refusal) -> String {
+fn json(refusal: RequestError) -> String {
     let (title, message) = (refusal.title(), refusal.message());
     let error = serde_json::json!({
         "error": { "code": refusal.code(), "message": format!("{title}. {message}") }
@@ -190,7 +194,7 @@ mod tests {
 
     #[test]
     fn every_error_has_its_own_page() {
-        for refusal in Refusal::ALL {
+        for refusal in RequestError::ALL {
             assert!(refusal.status().is_client_error() || refusal.status().is_server_error());
             let page = html_in_english(refusal);
             for part in ["<html lang=\"en\">", "<title>", "<h1>", "color-scheme"] {
@@ -210,9 +214,9 @@ mod tests {
     #[test]
     fn errors_that_visitors_do_not_cause_are_in_their_language() {
         for refusal in [
-            Refusal::BadGateway,
-            Refusal::GatewayTimeOut,
-            Refusal::LoopDetected,
+            RequestError::BadGateway,
+            RequestError::GatewayTimeOut,
+            RequestError::LoopDetected,
         ] {
             let (title, message) = (refusal.title(), refusal.message());
             let english = words(refusal, Language::English);
@@ -228,18 +232,18 @@ mod tests {
                 assert!(!title.contains(['<', '&']) && !message.contains(['<', '&']));
             }
         }
-        let page = translated(Refusal::BadGateway, Language::Hebrew).expect("a page");
+        let page = translated(RequestError::BadGateway, Language::Hebrew).expect("a page");
         assert!(
             std::str::from_utf8(&page)
                 .expect("text")
                 .contains("dir=\"rtl\"")
         );
-        assert_eq!(translated(Refusal::NotFound, Language::German), None);
+        assert_eq!(translated(RequestError::NotFound, Language::German), None);
     }
 
     #[test]
     fn the_response_is_uncacheable_and_has_its_content_type() {
-        let response = response_in(Language::English, Refusal::BadGateway, Format::Json);
+        let response = response_in(Language::English, RequestError::BadGateway, Format::Json);
         assert_eq!(response.status(), 502);
         assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
         assert_eq!(response.headers()[CACHE_CONTROL], "no-store");

@@ -27,7 +27,7 @@ use crate::forwarded::{self, Client, TrustedProxies};
 use crate::loops;
 use crate::request_context::RequestContext;
 use crate::reverse_proxy::hop;
-use crate::status::Refusal;
+use crate::status::RequestError;
 use crate::timeouts::wait_of;
 
 /// Checks of every request.
@@ -66,18 +66,18 @@ impl Intake {
         head: &mut Parts,
         peer: SocketAddr,
         connection: forwarded::Scheme,
-    ) -> Result<Client, Refusal> {
+    ) -> Result<Client, RequestError> {
         if head.headers.len() > self.headers_max {
-            return Err(Refusal::TooManyHeaders);
+            return Err(RequestError::TooManyHeaders);
         }
         if head.method == Method::CONNECT || head.method == Method::TRACE {
-            return Err(Refusal::NotImplemented);
+            return Err(RequestError::NotImplemented);
         }
         if hop::has_foreign_coding(&head.headers) {
-            return Err(Refusal::NotImplemented);
+            return Err(RequestError::NotImplemented);
         }
         if self.is_too_long(&head.headers)? {
-            return Err(Refusal::TooLarge);
+            return Err(RequestError::TooLarge);
         }
         let host = if head.version == Version::HTTP_2 {
             join_cookies(&mut head.headers);
@@ -86,23 +86,23 @@ impl Intake {
             host_of(head)?
         };
         if !is_host(host.as_bytes()) {
-            return Err(Refusal::BadRequest);
+            return Err(RequestError::BadRequest);
         }
         let target = head.uri.path_and_query().map_or("", PathAndQuery::as_str);
         if target.len() > self.uri_bytes_max {
-            return Err(Refusal::UriTooLong);
+            return Err(RequestError::UriTooLong);
         }
         let client = Client::of(peer, connection, host, &head.headers, &self.trusted);
         let is_marked = self
             .trusted
             .strip(&mut head.headers, client.has_trusted_peer);
         if is_marked && loops::is_loop(&head.headers) {
-            return Err(Refusal::LoopDetected);
+            return Err(RequestError::LoopDetected);
         }
         Ok(client)
     }
 
-    fn is_too_long(&self, headers: &HeaderMap) -> Result<bool, Refusal> {
+    fn is_too_long(&self, headers: &HeaderMap) -> Result<bool, RequestError> {
         let Some(length) = headers.get(CONTENT_LENGTH) else {
             return Ok(false);
         };
@@ -110,7 +110,7 @@ impl Intake {
             .to_str()
             .ok()
             .and_then(|length| length.trim().parse().ok());
-        let length: u64 = length.ok_or(Refusal::BadRequest)?;
+        let length: u64 = length.ok_or(RequestError::BadRequest)?;
         Ok(self.body_bytes_max > 0 && length > self.body_bytes_max)
     }
 }
@@ -118,16 +118,16 @@ impl Intake {
 /// Returns the host of an HTTP/1 request, and makes the target a path.
 ///
 /// RFC 9112, section 3.2: exactly one `Host`, and the authority of an absolute target wins over it.
-fn host_of(head: &mut Parts) -> Result<HeaderValue, Refusal> {
+fn host_of(head: &mut Parts) -> Result<HeaderValue, RequestError> {
     let mut lines = head.headers.get_all(HOST).iter();
     let (Some(host), None) = (lines.next(), lines.next()) else {
-        return Err(Refusal::BadRequest);
+        return Err(RequestError::BadRequest);
     };
     let host = host.clone();
     let Some(authority) = head.uri.authority() else {
         return Ok(host);
     };
-    let host = HeaderValue::from_str(authority.as_str()).map_err(|_| Refusal::BadRequest)?;
+    let host = HeaderValue::from_str(authority.as_str()).map_err(|_| RequestError::BadRequest)?;
     make_path(head)?;
     head.headers.insert(HOST, host.clone());
     Ok(host)
@@ -136,10 +136,10 @@ fn host_of(head: &mut Parts) -> Result<HeaderValue, Refusal> {
 /// Returns the host of an HTTP/2 request, and makes the target a path.
 ///
 /// RFC 9113, section 8.3.1: if both `:authority` and `Host` are present, they must be equal.
-fn authority_of(head: &mut Parts) -> Result<HeaderValue, Refusal> {
+fn authority_of(head: &mut Parts) -> Result<HeaderValue, RequestError> {
     let mut lines = head.headers.get_all(HOST).iter();
     let (host, None) = (lines.next(), lines.next()) else {
-        return Err(Refusal::BadRequest);
+        return Err(RequestError::BadRequest);
     };
     let host = match (head.uri.authority(), host) {
         (Some(authority), Some(host))
@@ -148,12 +148,12 @@ fn authority_of(head: &mut Parts) -> Result<HeaderValue, Refusal> {
                 .as_bytes()
                 .eq_ignore_ascii_case(host.as_bytes()) =>
         {
-            return Err(Refusal::BadRequest);
+            return Err(RequestError::BadRequest);
         }
         (Some(authority), _) => HeaderValue::from_str(authority.as_str()).ok(),
         (None, host) => host.cloned(),
     };
-    let host = host.ok_or(Refusal::BadRequest)?;
+    let host = host.ok_or(RequestError::BadRequest)?;
     if head.uri.authority().is_some() {
         make_path(head)?;
     }
@@ -162,10 +162,10 @@ fn authority_of(head: &mut Parts) -> Result<HeaderValue, Refusal> {
 }
 
 /// Reduces an absolute target to its path and query.
-fn make_path(head: &mut Parts) -> Result<(), Refusal> {
+fn make_path(head: &mut Parts) -> Result<(), RequestError> {
     let is_http = |scheme: &Scheme| *scheme == Scheme::HTTP || *scheme == Scheme::HTTPS;
     if !head.uri.scheme().is_some_and(is_http) {
-        return Err(Refusal::BadRequest);
+        return Err(RequestError::BadRequest);
     }
     let target = head.uri.path_and_query().cloned();
     head.uri = Uri::from(target.unwrap_or_else(|| PathAndQuery::from_static("/")));
@@ -245,8 +245,8 @@ where
         };
         let claim = arrival.hold.claim();
         let checked = match claim.turned_away() {
-            Some(TurnedAway::Address) => Err(Refusal::TooManyConnections),
-            Some(_) => Err(Refusal::Unavailable),
+            Some(TurnedAway::Address) => Err(RequestError::TooManyConnections),
+            Some(_) => Err(RequestError::Unavailable),
             None => self.intake.check(&mut head, arrival.peer, connection),
         };
         let client = match checked {
@@ -271,8 +271,8 @@ where
 }
 
 /// Returns the error response to a request that failed the checks.
-fn error_response(head: &Parts, refusal: Refusal) -> Response<Body> {
-    let mut response = error_page::answer_to(&head.headers, refusal);
+fn error_response(head: &Parts, refusal: RequestError) -> Response<Body> {
+    let mut response = error_page::error_response(&head.headers, refusal);
     // HTTP/2 has no such header, and its streams are separate anyway.
     if head.version != Version::HTTP_2 {
         let close = HeaderValue::from_static("close");

@@ -65,15 +65,15 @@ pub struct Upstream {
     /// Origins of the room.
     pub group: Arc<Group<Body>>,
     /// Language of error pages for the visitor.
-    pub speech: VisitorLanguage,
+    pub language: VisitorLanguage,
 }
 
 impl Upstream {
     /// Creates a destination; visitors whose browsers state no language get English.
     #[must_use]
     pub fn new(group: Arc<Group<Body>>) -> Self {
-        let speech = VisitorLanguage::default();
-        Self { group, speech }
+        let language = VisitorLanguage::default();
+        Self { group, language }
     }
 }
 
@@ -91,7 +91,7 @@ pub struct VisitorLanguage {
 /// No room covers the request, or the room would have let it pass. It did not reach the origin.
 /// Only the rate limit knows the right response; cookies of this response are kept.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct CannotWait;
+pub struct CannotQueue;
 
 /// Visitor with a valid ticket.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -99,5 +99,5 @@ pub struct KnownVisitor {
     /// Visitor's number, as in the ticket.
     pub id: [u8; 16],
     /// Whether the visitor is active, and not waiting.
-    pub is_inside: bool,
+    pub is_active: bool,
 }

@@ -18,7 +18,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::upstream::{Answer, Delivery, Failure};
+use crate::upstream::{Delivery, Failure, UpstreamResponse};
 use anteroom_config::Timeouts;
 use http::header::{ACCEPT, ACCEPT_LANGUAGE};
 use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
@@ -30,7 +30,7 @@ use crate::forwarded::{self, Client};
 use crate::language;
 use crate::loops;
 use crate::request_context::{RequestContext, Upstream, VisitorLanguage};
-use crate::status::Refusal;
+use crate::status::RequestError;
 use crate::timeouts::wait_of;
 
 /// Outcome of a request at its origin; an extension of every response of the proxy.
@@ -57,7 +57,7 @@ impl ErrorResponder {
         }
     }
 
-    fn respond(&self, refusal: Refusal) -> Response<Body> {
+    fn respond(&self, refusal: RequestError) -> Response<Body> {
         let language = language::choose(self.speech.chosen, self.accept_language.as_ref());
         let language = language.unwrap_or(self.speech.default);
         error_page::response_in(language, refusal, Format::of(self.accept.as_ref()))
@@ -65,8 +65,8 @@ impl ErrorResponder {
 
     fn respond_to_outcome(&self, outcome: OriginOutcome) -> Response<Body> {
         let refusal = match outcome {
-            OriginOutcome::TimedOut => Refusal::GatewayTimeOut,
-            _ => Refusal::BadGateway,
+            OriginOutcome::TimedOut => RequestError::GatewayTimeOut,
+            _ => RequestError::BadGateway,
         };
         let mut response = self.respond(refusal);
         response.extensions_mut().insert(outcome);
@@ -103,16 +103,16 @@ impl ReverseProxy {
             ..
         }) = request.extensions_mut().remove()
         else {
-            return responder.respond(Refusal::NotFound);
+            return responder.respond(RequestError::NotFound);
         };
-        let Upstream { group, speech } = upstream;
-        responder.speech = speech;
+        let Upstream { group, language } = upstream;
+        responder.speech = language;
         let Ok(expected) = expect::take(&mut request) else {
-            return responder.respond(Refusal::ExpectationFailed);
+            return responder.respond(RequestError::ExpectationFailed);
         };
         let upgrade = upgrade::UpgradeRequest::by(&mut request, hold);
         let Some(mut request) = prepare(request, &client, upgrade.as_ref()) else {
-            return responder.respond(Refusal::BadRequest);
+            return responder.respond(RequestError::BadRequest);
         };
         let permission = match expected {
             // hyper does not report interim responses over HTTP/2 (hyper 1.12,
@@ -130,7 +130,7 @@ impl ReverseProxy {
         };
         let result = waiting.for_head(pin!(delivery.send(request))).await;
         match result {
-            Ok(Answer {
+            Ok(UpstreamResponse {
                 mut response,
                 lease,
             }) => {

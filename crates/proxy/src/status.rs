@@ -13,7 +13,7 @@ const RETRY_AFTER_SECS: u16 = 10;
 /// Operators find more in the logs and in [`OriginOutcome`](crate::reverse_proxy::OriginOutcome).
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
-pub enum Refusal {
+pub enum RequestError {
     /// The request is malformed, or means different things to different readers.
     BadRequest,
     /// The request has no room, or its room has no origin.
@@ -42,7 +42,7 @@ pub enum Refusal {
     LoopDetected,
 }
 
-impl Refusal {
+impl RequestError {
     /// All variants, in the order of their declaration.
     pub(crate) const ALL: [Self; 13] = [
         Self::BadRequest,

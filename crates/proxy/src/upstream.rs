@@ -39,7 +39,7 @@ mod stats;
 mod trust;
 
 pub use connect::ConnectError;
-pub use delivery::{Answer, Delivery};
+pub use delivery::{Delivery, UpstreamResponse};
 pub use failure::Failure;
 pub use group::Group;
 pub use health::Condition;

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use anteroom_config::ServerConfig;
-use anteroom_proxy::body::AnswerBody;
+use anteroom_proxy::body::ResponseBody;
 use anteroom_proxy::error_page;
 use anteroom_proxy::forwarded::{Scheme, TrustedProxies};
 use anteroom_proxy::intake::Intake;
 use anteroom_proxy::request_context::RequestContext;
-use anteroom_proxy::status::Refusal;
+use anteroom_proxy::status::RequestError;
 use futures_util::future::Either;
 use http::{Request, Response};
 
@@ -49,25 +49,25 @@ impl ClientLayer {
 }
 
 impl<S> tower::Layer<S> for ClientLayer {
-    type Service = OfKnown<S>;
+    type Service = KnownClientService<S>;
 
-    fn layer(&self, inner: S) -> OfKnown<S> {
+    fn layer(&self, inner: S) -> KnownClientService<S> {
         let layer = self.clone();
-        OfKnown { layer, inner }
+        KnownClientService { layer, inner }
     }
 }
 
 /// Service that passes on only requests whose client is known.
 #[derive(Clone, Debug)]
-pub struct OfKnown<S> {
+pub struct KnownClientService<S> {
     layer: ClientLayer,
     inner: S,
 }
 
-impl<S, B, R> tower::Service<Request<B>> for OfKnown<S>
+impl<S, B, R> tower::Service<Request<B>> for KnownClientService<S>
 where
     S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
-    R: AnswerBody,
+    R: ResponseBody,
 {
     type Response = Response<R>;
     type Error = Infallible;
@@ -89,7 +89,7 @@ where
                     "a request came without its peer: serve with \
                      into_make_service_with_connect_info"
                 );
-                Err(Refusal::BadRequest)
+                Err(RequestError::BadRequest)
             }
         };
         match checked {
@@ -98,7 +98,7 @@ where
                 Either::Left(self.inner.call(Request::from_parts(head, body)))
             }
             Err(refusal) => {
-                let response = error_page::answer_to(&head.headers, refusal);
+                let response = error_page::error_response(&head.headers, refusal);
                 Either::Right(ready(Ok(response.map(R::from_own))))
             }
         }

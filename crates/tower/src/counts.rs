@@ -151,7 +151,7 @@ fn micros(clock: &Arc<dyn Clock>) -> Now {
 /// # Errors
 ///
 /// [`OpenError::Setup`].
-pub fn near_counts(config: &Config) -> Result<Option<Arc<dyn SharedCounts>>, OpenError> {
+pub fn local_counts(config: &Config) -> Result<Option<Arc<dyn SharedCounts>>, OpenError> {
     let StoreConfig::Valkey(valkey) = &config.store else {
         return Ok(None);
     };

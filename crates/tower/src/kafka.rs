@@ -36,7 +36,7 @@ fn look_back(config: &Config) -> std::time::Duration {
     let limits = config.limits.iter();
     let policies = limits.flat_map(|limit| limit.overrides.values().chain([&limit.policy]));
     let counters = policies.filter_map(anteroom_limit::policy::Policy::counters);
-    let longest = counters.map(|counters| Duration::from_micros(counters.matters_for().0));
+    let longest = counters.map(|counters| Duration::from_micros(counters.valid_for().0));
     longest.fold(Duration::ZERO, Duration::max) + CLOCK_MARGIN
 }
 

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 
 use crate::clients::ClientLayer;
 use crate::open_error::OpenError;
-use crate::stores::{FIRST_CONTACT, Opened};
+use crate::stores::{FIRST_CONTACT, OpenedStores};
 use crate::surroundings::Around;
 
 /// Time after which a store that has sent no reply is logged.
@@ -63,7 +63,7 @@ impl Layers {
         WaitingRoomLayer::check(config)?;
         let dir = DataDir::open(&config.server.data_dir)?;
         let clock = Arc::new(RoomClock::start(dir.clock()));
-        let opened = Opened::of(config, &dir, Arc::clone(&clock) as Arc<dyn Clock>).await?;
+        let opened = OpenedStores::of(config, &dir, Arc::clone(&clock) as Arc<dyn Clock>).await?;
         Self::on(config, dir, clock, opened).await
     }
 
@@ -76,11 +76,11 @@ impl Layers {
         config: &Config,
         dir: DataDir,
         clock: Arc<C>,
-        opened: Opened,
+        opened: OpenedStores,
     ) -> Result<Self, OpenError> {
         let is_shared = opened.stores.are_shared();
         let settings = settings(config, &opened, &dir);
-        let overrides = (opened.stores.clone(), opened.deployment.birth);
+        let overrides = (opened.stores.clone(), opened.deployment.deployment_id);
         let clock = clock as Arc<dyn NodeClock>;
         let node = Node::start(settings, opened.stores, Arc::clone(&clock))?;
         if is_shared {
@@ -151,7 +151,7 @@ impl Layers {
 
     /// Returns the limiter, which counts requests.
     #[must_use]
-    pub const fn meter(&self) -> &Arc<Limiter> {
+    pub const fn limiter(&self) -> &Arc<Limiter> {
         &self.limiter
     }
 
@@ -273,12 +273,12 @@ async fn join_ledgers(node: &Node) -> Result<(), OpenError> {
     has_joined.map_err(|_| OpenError::NotJoined)
 }
 
-fn settings(config: &Config, opened: &Opened, dir: &DataDir) -> NodeSettings {
+fn settings(config: &Config, opened: &OpenedStores, dir: &DataDir) -> NodeSettings {
     let folder = opened.stores.are_shared().then(|| dir.path().to_owned());
     NodeSettings {
         folder,
         ticket_keys: ticket_keys(config, &opened.ticket_keys),
-        birth: opened.deployment.birth,
+        birth: opened.deployment.deployment_id,
         lottery_key: opened.deployment.lottery_key,
         data_center: config.server.data_center.clone(),
         rooms: config.rooms.clone(),

@@ -25,7 +25,7 @@ const JOIN_RETRY_INTERVAL: Duration = Duration::from_millis(500);
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// Stores of a node, and the settings that it shares with other nodes.
-pub struct Opened {
+pub struct OpenedStores {
     pub(crate) stores: Stores,
     pub(crate) embedded: Option<Arc<Embedded>>,
     pub(crate) deployment: Deployment,
@@ -37,7 +37,7 @@ pub struct Opened {
     pub(crate) keeper: Option<JoinHandle<()>>,
 }
 
-impl Opened {
+impl OpenedStores {
     /// Opens the stores of the configuration. An unavailable store is no error for a node that has
     /// joined before; a new node waits for it for half a minute.
     ///
@@ -77,18 +77,18 @@ async fn open_store(
     config: &Config,
     dir: &DataDir,
     clock: Arc<dyn Clock>,
-) -> Result<Opened, OpenError> {
+) -> Result<OpenedStores, OpenError> {
     match &config.store {
         StoreConfig::Embedded => {
-            let identity = Identity(dir.deployment()?.birth.0);
+            let identity = Identity(dir.deployment()?.deployment_id.0);
             let journal = Embedded::new(dir.clone(), identity, clock);
-            Opened::alone(dir, Arc::new(journal))
+            OpenedStores::alone(dir, Arc::new(journal))
         }
         StoreConfig::Valkey(valkey) => shared(valkey, dir).await,
     }
 }
 
-async fn shared(config: &ValkeyConfig, dir: &DataDir) -> Result<Opened, OpenError> {
+async fn shared(config: &ValkeyConfig, dir: &DataDir) -> Result<OpenedStores, OpenError> {
     let local = Valkey::new(&config.local, &config.prefix).map_err(OpenError::setup("local"))?;
     let local = Arc::new(local);
     let global = if config.has_global {
@@ -124,7 +124,7 @@ async fn shared(config: &ValkeyConfig, dir: &DataDir) -> Result<Opened, OpenErro
     } else {
         Stores::Shared(local)
     };
-    Ok(Opened {
+    Ok(OpenedStores {
         stores,
         embedded: None,
         deployment: membership.deployment,
@@ -146,7 +146,7 @@ async fn check(name: &'static str, store: &Valkey) -> Result<(), OpenError> {
             }
             Ok(())
         }
-        Err(error @ StoreError::Refused { .. }) => Err(OpenError::Store {
+        Err(error @ StoreError::Rejected { .. }) => Err(OpenError::Store {
             name,
             source: error,
         }),
@@ -185,7 +185,7 @@ async fn keep(store: Arc<Valkey>, membership: Membership) {
             // The rooms' sync loops log it.
             continue;
         };
-        let is_other = birth != membership.deployment.birth;
+        let is_other = birth != membership.deployment.deployment_id;
         if is_other && !has_logged {
             tracing::error!(
                 "another deployment has begun in this store: it does not know this node's \

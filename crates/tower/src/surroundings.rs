@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anteroom_limit::time::TimestampUs;
-use anteroom_limit_http::Surroundings;
+use anteroom_limit_http::LimiterContext;
 use anteroom_node::NodeClock;
 use anteroom_proxy::forwarded::Client;
 use anteroom_proxy::path::{Decoding, Readings};
@@ -17,7 +17,7 @@ pub(crate) struct Around {
     pub(crate) rooms: WaitingRoomLayer,
 }
 
-impl Surroundings for Around {
+impl LimiterContext for Around {
     /// Returns room time: a step of the wall clock refunds no requests.
     fn now(&self) -> TimestampUs {
         TimestampUs(self.clock.now().0.saturating_mul(1_000))
@@ -28,11 +28,11 @@ impl Surroundings for Around {
     }
 
     fn has_rooms(&self) -> bool {
-        self.rooms.stands()
+        self.rooms.has_rooms()
     }
 
     fn is_polling(&self, path: &str) -> bool {
-        self.rooms.stands() && is_own_path(path)
+        self.rooms.has_rooms() && is_own_path(path)
     }
 
     fn decoding(&self) -> Decoding {

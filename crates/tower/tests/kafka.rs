@@ -77,7 +77,7 @@ impl Node {
     }
 
     fn event(&self, word: &'static str) -> u64 {
-        let events = self.layers.meter().store_events();
+        let events = self.layers.limiter().store_events();
         *events.get(&("kafka", word)).expect("it counts that")
     }
 }

@@ -22,7 +22,7 @@ pub(super) struct Layer {
 pub(super) enum Ships {
     /// Programs may contain it.
     Yes,
-    /// Only tests, measurements and work on the project use it.
+    /// Tests, measurements and work on the project alone use it.
     Never,
 }
 
@@ -124,7 +124,7 @@ pub(super) const LAYERS: &[Layer] = &[
     Layer {
         name: "anteroom-kafka",
         folder: "crates/backend/kafka",
-        boundary: "librdkafka, which takes a C compiler: left out unless asked for",
+        boundary: "librdkafka, which needs a C compiler: an optional feature",
         uses: &["anteroom-limit", "anteroom-limit-store"],
         tests_use: &["anteroom-testkit"],
         ships: Ships::Yes,

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use anteroom_config::RoomName;
-use anteroom_config::overrides::{Log, Shown};
+use anteroom_config::overrides::{Log, RoomOverridesView};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use futures_util::future::join_all;
@@ -248,8 +248,10 @@ fn render(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
             text::assumed_empty(options.name.as_str(), body["reopensAt"].as_str())
         }
         RoomCommand::Audit => common::log(&serde_json::from_value::<Log>(body).context(NOT_OURS)?),
-        RoomCommand::Show => text::shown(&serde_json::from_value::<Shown>(body).context(NOT_OURS)?),
-        _ => text::short(&serde_json::from_value::<Shown>(body).context(NOT_OURS)?),
+        RoomCommand::Show => {
+            text::shown(&serde_json::from_value::<RoomOverridesView>(body).context(NOT_OURS)?)
+        }
+        _ => text::short(&serde_json::from_value::<RoomOverridesView>(body).context(NOT_OURS)?),
     })
 }
 
@@ -259,7 +261,7 @@ fn render_short(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
         RoomCommand::AssumeEmpty | RoomCommand::Audit | RoomCommand::Show => {
             format!("\n{}", render(options, body)?)
         }
-        _ => text::line(&serde_json::from_value::<Shown>(body).context(NOT_OURS)?),
+        _ => text::line(&serde_json::from_value::<RoomOverridesView>(body).context(NOT_OURS)?),
     })
 }
 

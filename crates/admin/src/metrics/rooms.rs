@@ -48,7 +48,7 @@ enum Read {
 /// Reasons that [`RoomStats::degraded`] may have. Each has a sample at all times, so that an alert
 /// sees the 0 before the 1.
 const DEGRADED_REASONS: [QueueReason; 3] = [
-    QueueReason::StoreAway,
+    QueueReason::StoreUnavailable,
     QueueReason::Recovering {
         reopens_at: Timestamp::ZERO,
     },
@@ -106,7 +106,7 @@ impl Reading {
             limits: config.rules.limits,
             is_suspended: config.suspended,
             overrides: room.overrides(),
-            reads: room.reads_of_overrides(),
+            reads: room.override_reads(),
             stats: room.stats(),
             clocks,
         }
@@ -165,7 +165,7 @@ static METRICS: &[RoomMetric] = &[
     RoomMetric {
         name: "seats_active",
         help: "Active visitors as the ledger of the room counts them; the same at all nodes.",
-        read: Read::Count(|room| room.stats.snapshot.inside.into()),
+        read: Read::Count(|room| room.stats.snapshot.active.into()),
     },
     RoomMetric {
         name: "seats_phantom",
@@ -175,7 +175,7 @@ static METRICS: &[RoomMetric] = &[
     RoomMetric {
         name: "seats_leased",
         help: "Seats leased to nodes and unused; the same at all nodes.",
-        read: Read::Count(|room| room.stats.snapshot.lent.into()),
+        read: Read::Count(|room| room.stats.snapshot.leased.into()),
     },
     RoomMetric {
         name: "seats_free",
@@ -235,7 +235,7 @@ static METRICS: &[RoomMetric] = &[
     RoomMetric {
         name: "outdated_tickets",
         help: "Tickets older than the newest one of the same visitor.",
-        read: Read::Total(|room| room.stats.counters.older_tickets),
+        read: Read::Total(|room| room.stats.counters.outdated_tickets),
     },
     RoomMetric {
         name: "future_tickets",

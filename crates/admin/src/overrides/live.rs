@@ -11,7 +11,7 @@ use std::time::Duration;
 use anteroom_config::overrides::{Actor, Log, Record as _};
 use anteroom_config::{Client, LimitConfig, LimitName};
 use anteroom_limit::policy::Policy;
-use anteroom_limit_http::{Limiter, Plan, PlanError, Standing, Tokens};
+use anteroom_limit_http::{ClientStatus, Limiter, Plan, PlanError, Tokens};
 use anteroom_limit_store::shared::CountsError;
 use anteroom_node::{NodeClock, Stores};
 use anteroom_room::id::DeploymentId;
@@ -120,8 +120,8 @@ impl LiveLimits {
     /// Reads the overrides of other nodes, forever.
     pub async fn watch(self: Arc<Self>) {
         loop {
-            let is_known = self.feed.has_heard() && self.feed.has_heard_copy();
-            if is_known && !self.feed.are_others() {
+            let is_known = self.feed.was_read() && self.feed.was_copy_read();
+            if is_known && !self.feed.is_shared() {
                 return;
             }
             let pause = if is_known {
@@ -181,7 +181,7 @@ impl LiveLimits {
         let change = |before: &LimitOverrides| before.after(command, &file, &fits, who, now);
         let next = match self.feed.change(self, change).await {
             Ok(next) => next,
-            Err(ChangeError::Refused(reason)) => return Err(LimitCommandError::Rejected(reason)),
+            Err(ChangeError::Rejected(reason)) => return Err(LimitCommandError::Rejected(reason)),
             Err(error) => return Err(LimitCommandError::Unavailable(error)),
         };
         if let Some(entry) = &next.newest {
@@ -233,7 +233,7 @@ impl LiveLimits {
         &self,
         limit: &str,
         texts: &[String],
-    ) -> Result<Standing, RejectedCommand> {
+    ) -> Result<ClientStatus, RejectedCommand> {
         let Inputs { file, .. } = self.current();
         let no_limit = || RejectedCommand::NoLimit {
             limits: file.iter().map(|limit| limit.name.to_string()).collect(),

@@ -11,7 +11,7 @@ use anteroom_config::{Config, LimitConfig, LimitName, LimitStore};
 use anteroom_limit::policy::Needs;
 use anteroom_limit::time::TimestampUs;
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_http::{CountStores, Limiter, Surroundings};
+use anteroom_limit_http::{CountStores, Limiter, LimiterContext};
 use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts};
 use anteroom_node::{HandClock, Stores};
 use anteroom_room::id::DeploymentId;
@@ -47,7 +47,7 @@ impl SharedCounts for LeaseStore {
         }))
     }
 
-    fn charge<'a>(
+    fn acquire<'a>(
         &'a self,
         _: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
@@ -64,7 +64,7 @@ fn unavailable() -> CountsError {
 
 struct Still;
 
-impl Surroundings for Still {
+impl LimiterContext for Still {
     fn now(&self) -> TimestampUs {
         TimestampUs(NOW.0 * 1_000)
     }

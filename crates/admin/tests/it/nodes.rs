@@ -11,7 +11,7 @@ use anteroom_admin::overrides::{LimitCommandError, LiveLimits};
 use anteroom_config::overrides::Actor;
 use anteroom_config::{Client, Config, LimitConfig, LimitName, LimitStore};
 use anteroom_limit::time::TimestampUs;
-use anteroom_limit_http::{CountStores, Limiter, Surroundings};
+use anteroom_limit_http::{CountStores, Limiter, LimiterContext};
 use anteroom_limit_store::shared::SharedCounts;
 use anteroom_node::{HandClock, Stores};
 use anteroom_room::id::DeploymentId;
@@ -26,7 +26,7 @@ const NOW: Timestamp = Timestamp(1_900_000_000_000);
 
 struct Still;
 
-impl Surroundings for Still {
+impl LimiterContext for Still {
     fn now(&self) -> TimestampUs {
         TimestampUs(NOW.0 * 1_000)
     }
@@ -87,7 +87,7 @@ async fn apply(node: &LiveLimits, command: &LimitCommand) {
 /// Returns the requests that a client may make at this node.
 async fn allowed(node: &LiveLimits, client: &str) -> u32 {
     let standing = node.standing("api", &[client.to_owned()]).await;
-    standing.unwrap().rate.calls()
+    standing.unwrap().rate.requests()
 }
 
 /// Waits longer than a node takes to read the overrides.
@@ -139,14 +139,14 @@ async fn concurrent_commands_at_two_nodes_are_both_kept() {
     let stores = Stores::Shared(Arc::new(store.clone()));
     let [one, other] = [node(&stores, &api()), node(&stores, &api())];
     apply(&one, &set("gold", "500/min")).await;
-    let before = store.calls();
+    let before = store.requests();
     apply(&one, &set("lead", "2/min")).await;
-    let of_one = store.calls() - before;
+    let of_one = store.requests() - before;
     store.set_delay(Duration::from_millis(10));
-    let before = store.calls();
+    let before = store.requests();
     let (gold, tin) = (unset("gold"), set("tin", "1/min"));
     tokio::join!(apply(&one, &gold), apply(&other, &tin));
-    let of_both = store.calls() - before;
+    let of_both = store.requests() - before;
     assert!(of_both > 2 * of_one, "no conflict: {of_both} calls");
     for node in [&one, &other, &node(&stores, &api())] {
         node.learn().await;
@@ -166,7 +166,7 @@ async fn while_the_store_is_unavailable_known_overrides_apply_and_commands_fail(
     let [one, other] = two_nodes(&stores).await;
     apply(&one, &set("gold", "500/min")).await;
     wait_for_reads().await;
-    store.set_away(true);
+    store.set_unavailable(true);
     let rejected = one.execute(&unset("gold"), &Actor::default()).await;
     assert!(
         matches!(rejected, Err(LimitCommandError::Unavailable(_))),
@@ -185,7 +185,7 @@ async fn while_the_store_is_unavailable_known_overrides_apply_and_commands_fail(
         [500, 500, 100],
         "a node without a reply uses the file"
     );
-    store.set_away(false);
+    store.set_unavailable(false);
     wait_for_reads().await;
     assert_eq!(allowed(&started, "gold").await, 500);
 }
@@ -214,7 +214,7 @@ async fn a_node_that_starts_without_the_root_knows_its_data_centers_overrides() 
     let [one, _other] = two_nodes(&stores).await;
     apply(&one, &set("gold", "500/min")).await;
     wait_for_reads().await;
-    root.set_away(true);
+    root.set_unavailable(true);
     let later = node(&stores, &api());
     later.learn().await;
     assert_eq!(allowed(&later, "gold").await, 500);
@@ -236,12 +236,12 @@ async fn overrides_lost_by_the_root_return_from_the_copy() {
     wait_for_reads().await;
     root.wipe();
     // The copy is not available at once either.
-    local.set_away(true);
+    local.set_unavailable(true);
     let one = node(&stores, &api());
     one.learn().await;
     assert_eq!(allowed(&one, "gold").await, 100);
     tokio::spawn(Arc::clone(&one).watch());
-    local.set_away(false);
+    local.set_unavailable(false);
     wait_for_reads().await;
     assert_eq!(allowed(&one, "gold").await, 500);
     let other_center = node(&two_levels(&memory(), &root), &api());
@@ -257,14 +257,14 @@ async fn no_command_applies_before_the_copy_is_read() {
     wait_for_reads().await;
     // The root is emptied while no node runs, and the copy is unavailable when the next one starts.
     root.wipe();
-    local.set_away(true);
+    local.set_unavailable(true);
     let one = node(&stores, &api());
     let result = one.execute(&set("tin", "7/min"), &Actor::default()).await;
     assert!(
         matches!(result, Err(LimitCommandError::Unavailable(_))),
         "{result:?}"
     );
-    local.set_away(false);
+    local.set_unavailable(false);
     apply(&one, &set("tin", "7/min")).await;
     assert_eq!(
         (allowed(&one, "gold").await, allowed(&one, "tin").await),
@@ -331,7 +331,7 @@ async fn nodes_do_not_read_without_need() {
     let [..] = two_nodes(&stores).await;
     wait_for_reads().await;
     assert_eq!(
-        alone.calls(),
+        alone.requests(),
         2,
         "one read per node: no other node writes there"
     );
@@ -341,11 +341,11 @@ async fn nodes_do_not_read_without_need() {
     node.learn().await;
     tokio::spawn(Arc::clone(&node).watch());
     wait_for_reads().await;
-    assert_eq!(shared.calls(), 1, "there are no limits");
+    assert_eq!(shared.requests(), 1, "there are no limits");
     let limits = node.prepare(&api()).unwrap();
     node.commit(limits);
     wait_for_reads().await;
-    assert!(shared.calls() > 1);
+    assert!(shared.requests() > 1);
 }
 
 /// The override was set at a node whose store can count it.

@@ -11,7 +11,7 @@ use tokio::time::timeout;
 
 use crate::support::client::Client;
 use crate::support::command::{command, run};
-use crate::support::{PATIENCE, eventually};
+use crate::support::{TIMEOUT, eventually};
 
 #[tokio::test]
 async fn json_is_one_object_whose_numbers_make_sense() {
@@ -98,7 +98,7 @@ async fn ctrl_c_ends_the_demo_early_and_leaves_nothing_behind() {
     let mut line = String::new();
     while !line.contains("in a browser") {
         line.clear();
-        let read = timeout(PATIENCE, out.read_line(&mut line)).await;
+        let read = timeout(TIMEOUT, out.read_line(&mut line)).await;
         assert!(read.unwrap().unwrap() > 0, "no greeting");
     }
     let url = line.trim_start_matches("Open http://");
@@ -110,7 +110,7 @@ async fn ctrl_c_ends_the_demo_early_and_leaves_nothing_behind() {
 
     interrupt(&child);
     let mut rest = String::new();
-    let read = timeout(PATIENCE, out.read_to_string(&mut rest)).await;
+    let read = timeout(TIMEOUT, out.read_to_string(&mut rest)).await;
     read.expect("it ends").unwrap();
     assert_eq!(child.wait().await.unwrap().code(), Some(0), "{rest}");
     assert!(rest.contains(", ended early:"), "{rest}");
@@ -147,7 +147,7 @@ async fn four_nodes_in_two_data_centers_keep_limits_and_stop_their_stores() {
     let mut command = command(&FOUR_NODES);
     command.args(["--for", "8s", "--json"]);
     command.env("TMPDIR", folder.path());
-    let output = timeout(PATIENCE, command.output()).await;
+    let output = timeout(TIMEOUT, command.output()).await;
     let output = output.expect("it ends").unwrap();
     let out = String::from_utf8(output.stdout).unwrap();
     let err = String::from_utf8(output.stderr).unwrap();
@@ -178,7 +178,7 @@ async fn the_stores_of_a_demo_stop_after_ctrl_c() {
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let mut greeting = String::new();
     while !greeting.contains("in a browser") {
-        let read = timeout(PATIENCE, out.read_line(&mut greeting)).await;
+        let read = timeout(TIMEOUT, out.read_line(&mut greeting)).await;
         assert!(read.unwrap().unwrap() > 0, "no greeting");
     }
     let shared = "4 nodes in 2 data centers share these limits";
@@ -192,7 +192,7 @@ async fn the_stores_of_a_demo_stop_after_ctrl_c() {
 
     interrupt(&child);
     let mut rest = String::new();
-    let read = timeout(PATIENCE, out.read_to_string(&mut rest)).await;
+    let read = timeout(TIMEOUT, out.read_to_string(&mut rest)).await;
     read.expect("it ends").unwrap();
     assert_eq!(child.wait().await.unwrap().code(), Some(0), "{rest}");
     let early = "on 4 nodes in 2 data centers, ended early:";
@@ -219,7 +219,7 @@ async fn a_demo_interrupted_at_its_start_leaves_nothing_behind() {
     let has_begun = || async { processes_in(folder.path()) > 0 };
     eventually("the first store runs", has_begun).await;
     interrupt(&child);
-    let ended = timeout(PATIENCE, child.wait()).await;
+    let ended = timeout(TIMEOUT, child.wait()).await;
     ended.expect("it ends").unwrap();
     assert_eq!(processes_in(folder.path()), 0);
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
@@ -230,7 +230,7 @@ async fn without_a_store_program_the_demo_names_what_to_install() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = command(&["demo", "--nodes", "2"]);
     command.env("PATH", folder.path());
-    let output = timeout(PATIENCE, command.output()).await;
+    let output = timeout(TIMEOUT, command.output()).await;
     let output = output.expect("it ends").unwrap();
     assert_eq!(output.status.code(), Some(1));
     let err = String::from_utf8(output.stderr).unwrap();

@@ -14,7 +14,7 @@ pub(crate) mod visitors;
 
 use anteroom_node::{SystemWallClock, WallClock as _};
 use anteroom_room::time::Timestamp;
-pub(crate) use anteroom_testkit::{PATIENCE, eventually};
+pub(crate) use anteroom_testkit::{TIMEOUT, eventually};
 
 /// Returns the time of the machine's wall clock.
 pub(crate) fn now() -> Timestamp {

@@ -190,13 +190,13 @@ impl DataDir {
     fn read_deployment(&self) -> Result<Deployment, DataDirError> {
         let text = self.read_or_create("deployment", || {
             Ok(deployment_text(Deployment {
-                birth: DeploymentId(u64::from_be_bytes(random()?)),
+                deployment_id: DeploymentId(u64::from_be_bytes(random()?)),
                 lottery_key: LotteryKey(random()?),
             }))
         })?;
         let parsed = text.trim_end().split_once(' ').and_then(|(id, key)| {
             Some(Deployment {
-                birth: DeploymentId(u64::from_be_bytes(from_hex(id)?)),
+                deployment_id: DeploymentId(u64::from_be_bytes(from_hex(id)?)),
                 lottery_key: LotteryKey(from_hex(key)?),
             })
         });
@@ -331,7 +331,7 @@ impl DataDirLock {
 }
 
 fn deployment_text(deployment: Deployment) -> String {
-    let id = hex(&deployment.birth.0.to_be_bytes());
+    let id = hex(&deployment.deployment_id.0.to_be_bytes());
     format!("{id} {}\n", hex(&deployment.lottery_key.0))
 }
 

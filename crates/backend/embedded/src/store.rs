@@ -290,7 +290,7 @@ impl Inner {
             match record::decode(&found.value) {
                 Ok(mut ledger) => {
                     let now = now.max(ledger.as_of());
-                    ledger.presume_children_dead(now);
+                    ledger.give_up_all_leases(now);
                     journal.note_longest_seat(ledger.longest_seat());
                     found.value = record::encode(&ledger);
                     found.version.0 += 1;

@@ -63,7 +63,7 @@ impl CounterTable {
         let mut is_admitted = true;
         for acquire in acquires {
             let outcome = self.decide_one(acquire, now, is_admitted);
-            is_admitted &= outcome.verdict.is_admitted();
+            is_admitted &= outcome.verdict.is_allowed();
             outcomes.push(outcome);
         }
         for (acquire, outcome) in acquires.iter().zip(&mut outcomes) {
@@ -79,7 +79,7 @@ impl CounterTable {
             }
         }
         verdicts.extend(outcomes.into_iter().map(|outcome| {
-            if is_admitted || !outcome.verdict.is_admitted() {
+            if is_admitted || !outcome.verdict.is_allowed() {
                 outcome.verdict
             } else {
                 outcome.without
@@ -96,11 +96,11 @@ impl CounterTable {
         let counters = counters(acquire);
         let mut read = self.read(acquire, &counters, now);
         let known = &read.counts[read.newer..];
-        let before = counters.judge_now(now, Cost::Peek, known);
+        let before = counters.decide_now(now, Cost::Peek, known);
         let Cost::Take(taken) = acquire.cost else {
             return AcquireOutcome {
                 // A refund is never rejected, even if the client is far over its limit.
-                verdict: counters.judge_now(now, acquire.cost, known),
+                verdict: counters.decide_now(now, acquire.cost, known),
                 without: before,
                 added: None,
             };
@@ -108,8 +108,8 @@ impl CounterTable {
         let taken = taken.get();
         let own = read.newer;
         read.counts[own] = read.counts[own].saturating_add(taken);
-        let verdict = counters.judge_by_all_clocks(reading(now), acquire.cost, &read.counts);
-        let added = (is_acquired && verdict.is_admitted()).then(|| {
+        let verdict = counters.decide_by_all_clocks(reading(now), acquire.cost, &read.counts);
+        let added = (is_acquired && verdict.is_allowed()).then(|| {
             let ClientNames { name, overflow } = read.names;
             let id = id(name, &counters, counters.index_at(now));
             let me = self.me;
@@ -141,7 +141,7 @@ impl CounterTable {
             }
         }
         let read = self.read(acquire, &counters, now);
-        counters.judge_now(now, acquire.cost, &read.counts[read.newer..])
+        counters.decide_now(now, acquire.cost, &read.counts[read.newer..])
     }
 
     fn read(&self, acquire: &SharedAcquire<'_>, counters: &Counters, now: TimestampUs) -> Read {

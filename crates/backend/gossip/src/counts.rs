@@ -10,7 +10,7 @@ use anteroom_config::HostPort;
 use anteroom_limit::policy::Needs;
 use anteroom_limit::time::DurationUs;
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts, TestTime};
 use parking_lot::Mutex;
 use tokio::net::UdpSocket;
@@ -191,7 +191,7 @@ impl GossipCounts {
     /// Returns the time until all counters of a client of a limit are forgotten.
     #[doc(hidden)]
     #[must_use]
-    pub fn forgets_after(&self, limit: &str, key: CallKey) -> Option<DurationUs> {
+    pub fn forgets_after(&self, limit: &str, key: ClientKey) -> Option<DurationUs> {
         let table = self.table.lock();
         let name = table.names.client(limit, key);
         table.forgets_after(name, (self.now)())
@@ -210,7 +210,7 @@ impl GossipCounts {
     ) -> Result<(), CountsError> {
         for acquire in acquires {
             if let Err(error) = self.check(acquire.limit, acquire.policy) {
-                return Err(CountsError::Refused {
+                return Err(CountsError::Rejected {
                     place: self.kind().to_owned(),
                     refusal: "cannot keep a limit of this algorithm",
                     remedy: "choose another algorithm or another store",
@@ -245,7 +245,7 @@ impl SharedCounts for GossipCounts {
         Box::pin(Self::finish(self, has_successor))
     }
 
-    fn charge<'a>(
+    fn acquire<'a>(
         &'a self,
         acquires: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
@@ -254,7 +254,7 @@ impl SharedCounts for GossipCounts {
         Box::pin(std::future::ready(decided.map(|()| verdicts)))
     }
 
-    fn charge_now(
+    fn try_acquire_now(
         &self,
         acquires: &[SharedAcquire<'_>],
         verdicts: &mut Vec<Verdict>,

@@ -9,7 +9,7 @@
 
 use std::hash::Hasher as _;
 
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
 /// Bit that is set in the name of a client, and not in that of an overflow entry.
@@ -29,7 +29,7 @@ impl Names {
     }
 
     /// Returns the name of a client of a limit.
-    pub(crate) fn client(&self, limit: &str, key: CallKey) -> u128 {
+    pub(crate) fn client(&self, limit: &str, key: ClientKey) -> u128 {
         self.digest(limit, key.0) | IS_CLIENT
     }
 
@@ -59,12 +59,12 @@ mod tests {
     #[test]
     fn names_differ_by_limit_client_overflow_entry_and_secret() {
         let names = Names::new([7; 16]);
-        let one = names.client("api", CallKey(1));
-        assert_eq!(one, names.client("api", CallKey(1)));
+        let one = names.client("api", ClientKey(1));
+        assert_eq!(one, names.client("api", ClientKey(1)));
         let others = [
-            names.client("api", CallKey(2)),
-            names.client("site", CallKey(1)),
-            Names::new([8; 16]).client("api", CallKey(1)),
+            names.client("api", ClientKey(2)),
+            names.client("site", ClientKey(1)),
+            Names::new([8; 16]).client("api", ClientKey(1)),
             names.overflow("api", one),
         ];
         assert!(others.iter().all(|other| *other != one));

@@ -6,13 +6,13 @@ use std::thread::JoinHandle;
 
 use anteroom_limit::policy::Needs;
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::clock::Now;
 use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts};
 use parking_lot::Mutex;
 
 use crate::counter_table::SLOTS_MAX;
-use crate::heartbeats::AWAY_AFTER;
+use crate::heartbeats::UNAVAILABLE_AFTER;
 use crate::link::{self, Link};
 use crate::settings::{KafkaSettings, KafkaSetupError};
 use crate::stats::NodeId;
@@ -100,7 +100,7 @@ impl KafkaCounts {
             .iter()
             .filter_map(|acquire| acquire.policy.counters())
         {
-            self.link.look_back_for(counters.matters_for());
+            self.link.look_back_for(counters.valid_for());
         }
         let now = self.link.now();
         let at = self.link.at();
@@ -129,7 +129,7 @@ impl KafkaCounts {
     fn rejected(&self, acquires: &[SharedAcquire<'_>]) -> CountsError {
         let mut checks = acquires.iter();
         let unfit = checks.find_map(|acquire| self.check(acquire.limit, acquire.policy).err());
-        CountsError::Refused {
+        CountsError::Rejected {
             place: self.link.place().to_owned(),
             refusal: "cannot keep a limit of this algorithm",
             remedy: "choose an algorithm that counts in windows",
@@ -152,7 +152,7 @@ fn join(threads: Vec<JoinHandle<()>>) {
 /// Reason why a request was not decided.
 #[derive(Clone, Copy, Debug, thiserror::Error)]
 enum NoDecision {
-    #[error("reports of this node have not come back for {} s", AWAY_AFTER.as_secs())]
+    #[error("reports of this node have not come back for {} s", UNAVAILABLE_AFTER.as_secs())]
     CutOff,
     #[error("a thread of the kafka client has ended")]
     Ended,
@@ -169,7 +169,7 @@ impl SharedCounts for KafkaCounts {
         Needs::AtomicAdd
     }
 
-    fn is_away(&self, limit: &str, key: CallKey) -> bool {
+    fn is_unavailable(&self, limit: &str, key: ClientKey) -> bool {
         let at = self.link.at();
         self.link.ended() > 0 || self.link.node().is_away(limit, key, at)
     }
@@ -192,7 +192,7 @@ impl SharedCounts for KafkaCounts {
         })
     }
 
-    fn charge<'a>(
+    fn acquire<'a>(
         &'a self,
         acquires: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
@@ -203,7 +203,7 @@ impl SharedCounts for KafkaCounts {
         })
     }
 
-    fn charge_now(
+    fn try_acquire_now(
         &self,
         acquires: &[SharedAcquire<'_>],
         verdicts: &mut Vec<Verdict>,

@@ -14,7 +14,7 @@ use crate::partitions::Partitions;
 /// longer than a takeover from a crashed node (a session of 6 s, and some seconds to rebalance), or
 /// each crash would reject the requests of all. Each further second is one in which nodes admit
 /// requests that the others do not know of.
-pub const AWAY_AFTER: Duration = Duration::from_secs(15);
+pub const UNAVAILABLE_AFTER: Duration = Duration::from_secs(15);
 const BEAT_EVERY: Duration = Duration::from_secs(1);
 /// Beats that must come back from an unavailable partition before it counts as available. Other
 /// nodes resend what they counted alone within [`RESEND_AFTER`](crate::counter_table::RESEND_AFTER)
@@ -120,7 +120,7 @@ impl Heartbeats {
 
     /// Returns whether beats have stopped: unsent beats cannot be missed.
     fn has_stopped(&self, at: Duration) -> bool {
-        self.next_at + AWAY_AFTER <= at
+        self.next_at + UNAVAILABLE_AFTER <= at
     }
 
     /// Returns the newest beat that should have come back by now.
@@ -137,7 +137,7 @@ impl PartitionState {
 }
 
 fn is_late(beat: &(u32, Duration), at: Duration) -> bool {
-    beat.1 + AWAY_AFTER <= at
+    beat.1 + UNAVAILABLE_AFTER <= at
 }
 
 #[cfg(test)]

@@ -35,5 +35,5 @@ mod settings;
 mod stats;
 
 pub use counts::KafkaCounts;
-pub use heartbeats::AWAY_AFTER;
+pub use heartbeats::UNAVAILABLE_AFTER;
 pub use settings::{KafkaSettings, KafkaSetupError, LookBack};

@@ -6,7 +6,7 @@
 //! [partition](crate::partitions) of a client does not depend on it.
 
 use anteroom_limit::time::DurationUs;
-use anteroom_limit_store::{CallKey, KeyMaker};
+use anteroom_limit_store::{ClientKey, KeyMaker};
 
 use crate::partitions::Partitions;
 use crate::stats::{Name, NodeId};
@@ -16,12 +16,12 @@ use crate::stats::{Name, NodeId};
 const OVERFLOW_ENTRIES: u128 = 64;
 
 /// Returns the name of a client.
-pub(crate) fn client(limit: &str, width: DurationUs, key: CallKey) -> Name {
+pub(crate) fn client(limit: &str, width: DurationUs, key: ClientKey) -> Name {
     name(b"client", limit, width, key.0)
 }
 
 /// Returns the name of a client's overflow entry.
-pub(crate) fn overflow(limit: &str, width: DurationUs, key: CallKey) -> Name {
+pub(crate) fn overflow(limit: &str, width: DurationUs, key: ClientKey) -> Name {
     name(b"crowd", limit, width, key.0 % OVERFLOW_ENTRIES)
 }
 
@@ -48,11 +48,11 @@ mod tests {
         let hour = DurationUs::from_secs(3_600);
         let partitions = [1, 2].map(|count| Partitions::among(count, count).unwrap());
         let names = [
-            client("a", minute, CallKey(1)),
-            client("b", minute, CallKey(1)),
-            client("a", hour, CallKey(1)),
-            client("a", minute, CallKey(2)),
-            overflow("a", minute, CallKey(1)),
+            client("a", minute, ClientKey(1)),
+            client("b", minute, ClientKey(1)),
+            client("a", hour, ClientKey(1)),
+            client("a", minute, ClientKey(2)),
+            overflow("a", minute, ClientKey(1)),
             beat(NodeId(1), partitions[0], 0),
             beat(NodeId(2), partitions[0], 0),
             beat(NodeId(1), partitions[1], 0),
@@ -61,14 +61,14 @@ mod tests {
         for (at, name) in names.iter().enumerate() {
             assert!(!names[..at].contains(name), "{at}");
         }
-        let entries = [1, 65].map(|key| overflow("a", minute, CallKey(key)));
+        let entries = [1, 65].map(|key| overflow("a", minute, ClientKey(key)));
         assert_eq!(entries[0], entries[1]);
     }
 
     #[test]
     fn a_client_is_in_one_partition_whatever_the_width() {
         let partitions = Partitions::among(256, 256).unwrap();
-        let of = |width, key| partitions.partition(client("a", DurationUs(width), CallKey(key)));
+        let of = |width, key| partitions.partition(client("a", DurationUs(width), ClientKey(key)));
         for key in 0..100 {
             assert_eq!(of(1, key), of(u64::MAX, key));
         }

@@ -14,7 +14,7 @@ mod tests;
 use std::time::Duration;
 
 use anteroom_limit::time::{DurationUs, TimestampUs};
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 
 use crate::counter_table::{CounterTable, ReportSource};
 use crate::heartbeats::Heartbeats;
@@ -78,7 +78,7 @@ impl Node {
     }
 
     /// Returns whether reports of this client have not come back for too long.
-    pub(crate) fn is_away(&self, limit: &str, key: CallKey, at: Duration) -> bool {
+    pub(crate) fn is_away(&self, limit: &str, key: ClientKey, at: Duration) -> bool {
         if !self.beats.may_be_away(at) {
             return false;
         }

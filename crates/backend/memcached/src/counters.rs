@@ -103,7 +103,8 @@ impl CountedAcquire<'_> {
             with.counts[own] = with.counts[own].saturating_add(taken);
         }
         let counters = &self.counters;
-        let verdict = counters.judge_by_all_clocks(self.reading(), Cost::take(taken), &with.counts);
+        let verdict =
+            counters.decide_by_all_clocks(self.reading(), Cost::take(taken), &with.counts);
         let without = self.judge_now(Cost::Peek, &without);
         Ok(AcquireOutcome {
             verdict,
@@ -239,6 +240,6 @@ impl CountedAcquire<'_> {
 
     /// Decides by this node's own clock.
     fn judge_now(&self, cost: Cost, known: &[u32]) -> Verdict {
-        self.counters.judge_now(self.now, cost, known)
+        self.counters.decide_now(self.now, cost, known)
     }
 }

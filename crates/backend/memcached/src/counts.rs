@@ -11,7 +11,7 @@ use anteroom_limit::registry::Remembers;
 use anteroom_limit::swapping::LOG_LONGEST;
 use anteroom_limit::time::DurationUs;
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::shared::{
     self, BoxFuture, CountsError, SharedAcquire, SharedCounts, TestTime, UnfitError,
 };
@@ -131,14 +131,14 @@ impl MemcachedCounts {
     /// Returns the prefix of the keys of a client.
     #[doc(hidden)]
     #[must_use]
-    pub fn name_of(&self, limit: &str, key: CallKey) -> String {
+    pub fn name_of(&self, limit: &str, key: ClientKey) -> String {
         self.keys.client(limit, key).state
     }
 
     /// Returns the index of the server that has a client's values.
     #[doc(hidden)]
     #[must_use]
-    pub fn server_of(&self, limit: &str, key: CallKey) -> usize {
+    pub fn server_of(&self, limit: &str, key: ClientKey) -> usize {
         self.keys.client(limit, key).spread(self.servers.len())
     }
 
@@ -210,7 +210,7 @@ impl MemcachedCounts {
             match self.one(&acquires[at], is_admitted, &deadline).await {
                 Ok(outcome) => {
                     acquired.extend(outcome.acquired);
-                    is_admitted &= outcome.verdict.is_admitted();
+                    is_admitted &= outcome.verdict.is_allowed();
                     if !is_admitted {
                         undone.extend(acquired.drain(..).filter_map(Acquired::undo));
                     }
@@ -227,7 +227,7 @@ impl MemcachedCounts {
         acquired.into_iter().for_each(Acquired::keep);
         all.sort_by_key(|(at, ..)| *at);
         let verdict = |(_, verdict, without): &(usize, Verdict, Verdict)| {
-            if is_admitted || !verdict.is_admitted() {
+            if is_admitted || !verdict.is_allowed() {
                 *verdict
             } else {
                 *without
@@ -240,7 +240,7 @@ impl MemcachedCounts {
     fn check_all(&self, acquires: &[SharedAcquire<'_>]) -> Result<(), CountsError> {
         for acquire in acquires {
             if let Err(error) = self.check(acquire.limit, acquire.policy) {
-                return Err(CountsError::Refused {
+                return Err(CountsError::Rejected {
                     place: self.kind().to_owned(),
                     refusal: "cannot keep this limit",
                     remedy: "make it smaller or choose another algorithm",
@@ -304,16 +304,16 @@ impl SharedCounts for MemcachedCounts {
     /// Checks a limit; rejects logs of more than [`LOG_LONGEST`] requests, too.
     fn check(&self, limit: &str, policy: &Policy) -> Result<(), UnfitError> {
         shared::check_needs(self.kind(), self.offers(), limit, policy)?;
-        let requests = policy.rate().calls();
+        let requests = policy.rate().requests();
         match policy.row().remembers {
-            Remembers::Calls if requests > LOG_LONGEST => {}
-            Remembers::Calls | Remembers::Counts | Remembers::Tokens | Remembers::Time => {
+            Remembers::Requests if requests > LOG_LONGEST => {}
+            Remembers::Requests | Remembers::Counts | Remembers::Tokens | Remembers::Time => {
                 return Ok(());
             }
         }
         Err(UnfitError::LogTooLong {
             limit: limit.to_owned(),
-            calls: requests,
+            requests,
             store: self.kind(),
             calls_max: LOG_LONGEST,
         })
@@ -327,7 +327,7 @@ impl SharedCounts for MemcachedCounts {
         ]
     }
 
-    fn charge<'a>(
+    fn acquire<'a>(
         &'a self,
         acquires: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {

@@ -115,7 +115,7 @@ impl Failure {
         };
         let (refusal, remedy) = refusal;
         let source = Box::new(self);
-        CountsError::Refused {
+        CountsError::Rejected {
             place,
             refusal,
             remedy,

@@ -6,7 +6,7 @@
 //! width keeps its counters.
 
 use anteroom_limit::counters::{CounterIndex, Counters};
-use anteroom_limit_store::{CallKey, KeyMaker};
+use anteroom_limit_store::{ClientKey, KeyMaker};
 
 /// Prefix of all keys.
 #[derive(Debug)]
@@ -29,8 +29,8 @@ impl Keys {
         Self { prefix }
     }
 
-    pub(crate) fn client(&self, limit: &str, key: CallKey) -> ClientName {
-        let CallKey(digest) = KeyMaker::shared(limit).key([key.0.to_be_bytes().as_slice()]);
+    pub(crate) fn client(&self, limit: &str, key: ClientKey) -> ClientName {
+        let ClientKey(digest) = KeyMaker::shared(limit).key([key.0.to_be_bytes().as_slice()]);
         ClientName {
             state: format!("{}:{digest:032x}", self.prefix),
             digest,
@@ -63,7 +63,7 @@ mod tests {
     fn keys_are_short_and_plain_for_any_limit_name() {
         let prefix = "p".repeat(64);
         let limit = "a limit\r\nflush_all\r\n".repeat(50);
-        let client = Keys::new(&prefix).client(&limit, CallKey(u128::MAX));
+        let client = Keys::new(&prefix).client(&limit, ClientKey(u128::MAX));
         let rate = Rate::new(1, DurationUs::from_secs(366 * 86_400)).unwrap();
         let counters = FixedWindow::new(rate).counters();
         let name = client.counter(&counters, CounterIndex(u64::MAX));
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn keys_differ_by_limit_and_client() {
         let keys = Keys::new("a");
-        let name = |limit: &str, key: u128| keys.client(limit, CallKey(key)).state;
+        let name = |limit: &str, key: u128| keys.client(limit, ClientKey(key)).state;
         assert_eq!(name("api", 1), name("api", 1));
         assert_ne!(name("api", 1), name("api", 2));
         assert_ne!(name("api", 1), name("site", 1));

@@ -177,7 +177,7 @@ impl StateAddress {
             without,
             acquired: None,
         };
-        if is_acquired && verdict.is_admitted() && after != before {
+        if is_acquired && verdict.is_allowed() && after != before {
             let value = value::encode(&after);
             let put = Command::Put {
                 key: &self.name.state,

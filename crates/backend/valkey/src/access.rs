@@ -24,7 +24,7 @@ pub enum SetupError {
         "this machine has no trusted certificates: set ca_file in [store] to the signer of the \
          store's certificate"
     )]
-    NobodyTrusted {
+    NoTrustedCertificates {
         /// Underlying error, if there is one.
         source: Option<rustls_native_certs::Error>,
     },
@@ -90,7 +90,7 @@ fn trusted_by_machine() -> Result<RootCertStore, SetupError> {
     trusted.add_parsable_certificates(found.certs);
     if trusted.is_empty() {
         let source = found.errors.pop();
-        return Err(SetupError::NobodyTrusted { source });
+        return Err(SetupError::NoTrustedCertificates { source });
     }
     Ok(trusted)
 }

@@ -192,7 +192,7 @@ impl ValkeyCounts {
     fn verdict(&self, acquire: &SharedAcquire<'_>, decision: &ScriptVerdict) -> Verdict {
         let mut prior = decision.prior.clone();
         let mut verdict = acquire.policy.step(&mut prior, decision.now, acquire.cost);
-        if verdict.is_admitted() == decision.admits {
+        if verdict.is_allowed() == decision.admits {
             return verdict;
         }
         self.disagreements.fetch_add(1, Ordering::Relaxed);
@@ -207,7 +207,7 @@ impl ValkeyCounts {
             "script and algorithm disagree: {acquire:?} {decision:?}"
         );
         verdict.outcome = if decision.admits {
-            Outcome::Admit {
+            Outcome::Allow {
                 delay: DurationUs::ZERO,
             }
         } else {
@@ -277,7 +277,7 @@ impl SharedCounts for ValkeyCounts {
         })
     }
 
-    fn charge<'a>(
+    fn acquire<'a>(
         &'a self,
         acquires: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
@@ -285,7 +285,7 @@ impl SharedCounts for ValkeyCounts {
             for acquire in acquires {
                 // A limit that was not checked at the start must not be counted wrongly.
                 if let Err(error) = self.check(acquire.limit, acquire.policy) {
-                    return Err(CountsError::Refused {
+                    return Err(CountsError::Rejected {
                         place: self.place.clone(),
                         refusal: "cannot count this limit exactly",
                         remedy: "lower its burst or its queue",

@@ -206,10 +206,10 @@ impl Failure {
         if matches!(self, Self::Closed) {
             return StoreError::Closed;
         }
-        if let Some((refusal, remedy)) = self.rejection() {
-            return StoreError::Refused {
+        if let Some((reason, remedy)) = self.rejection() {
+            return StoreError::Rejected {
                 place,
-                refusal,
+                reason,
                 remedy,
                 source: Box::new(self),
             };
@@ -232,7 +232,7 @@ impl Failure {
     pub(crate) fn into_counts_error(self, place: &str) -> CountsError {
         let place = place.to_owned();
         if let Some((refusal, remedy)) = self.rejection() {
-            return CountsError::Refused {
+            return CountsError::Rejected {
                 place,
                 refusal,
                 remedy,

@@ -9,8 +9,8 @@
 
 use std::borrow::Cow;
 
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::lease_store::{LeaseKey, Shelf};
+use anteroom_limit_store::ClientKey;
+use anteroom_limit_store::lease_store::{LeaseKey, Partition};
 use anteroom_room::allocation::CounterScope;
 use anteroom_store::{CounterName, RecordKey};
 
@@ -35,19 +35,19 @@ impl Keys {
         }
     }
 
-    pub(crate) fn client(&self, limit: &str, client: CallKey) -> String {
+    pub(crate) fn client(&self, limit: &str, client: ClientKey) -> String {
         let Self { prefix } = self;
-        let (limit, CallKey(client)) = (without_braces(limit), client);
+        let (limit, ClientKey(client)) = (without_braces(limit), client);
         format!("{prefix}:{{{limit}:{client:032x}}}")
     }
 
-    pub(crate) fn epoch(&self, Shelf(shelf): Shelf) -> String {
+    pub(crate) fn epoch(&self, Partition(shelf): Partition) -> String {
         let Self { prefix } = self;
         format!("{prefix}:{{lent~{shelf}}}")
     }
 
-    pub(crate) fn lease(&self, shelf: Shelf, client: LeaseKey<'_>) -> String {
-        let (limit, CallKey(key)) = (without_braces(client.limit), client.key);
+    pub(crate) fn lease(&self, shelf: Partition, client: LeaseKey<'_>) -> String {
+        let (limit, ClientKey(key)) = (without_braces(client.limit), client.key);
         format!("{}:{limit}:{key:032x}", self.epoch(shelf))
     }
 
@@ -118,7 +118,7 @@ mod tests {
 
     #[test]
     fn keys_of_a_client_have_limit_and_client_in_braces() {
-        let client_key = |limit| Keys::new("anteroom").client(limit, CallKey(0xAB));
+        let client_key = |limit| Keys::new("anteroom").client(limit, ClientKey(0xAB));
         let client = "000000000000000000000000000000ab";
         assert_eq!(client_key("api"), format!("anteroom:{{api:{client}}}"));
         assert_eq!(client_key("a}b"), format!("anteroom:{{a%7Db:{client}}}"));
@@ -127,10 +127,10 @@ mod tests {
     #[test]
     fn lease_keys_have_the_shelf_of_their_epoch_in_braces() {
         let keys = Keys::new("anteroom");
-        let key = CallKey(0xAB);
-        let lease = |limit| keys.lease(Shelf(7), LeaseKey { limit, key });
+        let key = ClientKey(0xAB);
+        let lease = |limit| keys.lease(Partition(7), LeaseKey { limit, key });
         let client = "000000000000000000000000000000ab";
-        assert_eq!(keys.epoch(Shelf(7)), "anteroom:{lent~7}");
+        assert_eq!(keys.epoch(Partition(7)), "anteroom:{lent~7}");
         assert_eq!(lease("api"), format!("anteroom:{{lent~7}}:api:{client}"));
         assert_eq!(lease("{b"), format!("anteroom:{{lent~7}}:%7Bb:{client}"));
     }

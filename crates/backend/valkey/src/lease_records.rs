@@ -17,7 +17,7 @@ use anteroom_limit::leases::epoch::StoreIdentity;
 use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit_store::lease_store::step::{Step, Stepped};
 use anteroom_limit_store::lease_store::{
-    Expected, Kept, LeaseKey, LeaseRecords, Loaded, Shelf, Swapped, Token, Write,
+    Expected, LeaseKey, LeaseRecords, Loaded, Partition, StoredRecord, Swapped, Token, Write,
 };
 use anteroom_limit_store::shared::{BoxFuture, CountsError, TestTime};
 use anteroom_store::Identity;
@@ -104,7 +104,7 @@ impl ValkeyLeases {
     }
 
     /// Returns the keys on a shelf: the epoch, and the client if there is one.
-    fn names(&self, shelf: Shelf, client: Option<LeaseKey<'_>>) -> Vec<String> {
+    fn names(&self, shelf: Partition, client: Option<LeaseKey<'_>>) -> Vec<String> {
         let client = client.map(|client| self.keys.lease(shelf, client));
         [self.keys.epoch(shelf)].into_iter().chain(client).collect()
     }
@@ -168,7 +168,7 @@ fn read(value: Value, identity: StoreIdentity) -> Option<Loaded> {
     })
 }
 
-fn kept(value: Value) -> Option<Option<Kept>> {
+fn kept(value: Value) -> Option<Option<StoredRecord>> {
     let mut token = match value {
         Value::Nil => return Some(None),
         Value::BulkString(bytes) if bytes.len() >= TOKEN_BYTES => bytes,
@@ -176,7 +176,7 @@ fn kept(value: Value) -> Option<Option<Kept>> {
     };
     let value = token.split_off(TOKEN_BYTES);
     let token = Token(u128::from_be_bytes(token.try_into().ok()?));
-    Some(Some(Kept { token, value }))
+    Some(Some(StoredRecord { token, value }))
 }
 
 impl LeaseRecords for ValkeyLeases {
@@ -184,7 +184,7 @@ impl LeaseRecords for ValkeyLeases {
         &self.place
     }
 
-    fn shelves(&self) -> u32 {
+    fn partitions(&self) -> u32 {
         if self.route.is_one_server() {
             1
         } else {
@@ -194,7 +194,7 @@ impl LeaseRecords for ValkeyLeases {
 
     fn load<'a>(
         &'a self,
-        shelf: Shelf,
+        shelf: Partition,
         client: Option<LeaseKey<'a>>,
     ) -> BoxFuture<'a, Result<Loaded, CountsError>> {
         Box::pin(async move {
@@ -212,7 +212,7 @@ impl LeaseRecords for ValkeyLeases {
 
     fn swap<'a>(
         &'a self,
-        shelf: Shelf,
+        shelf: Partition,
         client: LeaseKey<'a>,
         write: Write<'a>,
         keep_for: DurationUs,
@@ -225,7 +225,7 @@ impl LeaseRecords for ValkeyLeases {
 
     fn swap_epoch<'a>(
         &'a self,
-        shelf: Shelf,
+        shelf: Partition,
         write: Write<'a>,
     ) -> BoxFuture<'a, Result<Swapped, CountsError>> {
         Box::pin(self.write(self.names(shelf, None), write, 0))
@@ -233,7 +233,7 @@ impl LeaseRecords for ValkeyLeases {
 
     fn step<'a>(
         &'a self,
-        shelf: Shelf,
+        shelf: Partition,
         client: LeaseKey<'a>,
         step: Step<'a>,
     ) -> Option<BoxFuture<'a, Result<Stepped, CountsError>>> {
@@ -263,7 +263,11 @@ mod tests {
         Value::BulkString(bytes.to_vec())
     }
 
-    fn check(client: Value, epoch: Value, expected: Option<(Option<Kept>, Option<Kept>)>) {
+    fn check(
+        client: Value,
+        epoch: Value,
+        expected: Option<(Option<StoredRecord>, Option<StoredRecord>)>,
+    ) {
         let reply = Value::Array(vec![client, epoch, bytes(b"7"), bytes(b"5")]);
         let loaded = read(reply, StoreIdentity(3));
         if let Some(loaded) = &loaded {
@@ -276,7 +280,7 @@ mod tests {
     fn a_value_is_its_token_and_the_record() {
         let kept = |value: &[u8]| {
             let (token, value) = (Token(1), value.to_vec());
-            Some(Kept { token, value })
+            Some(StoredRecord { token, value })
         };
         let token = b"\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\x01";
         let long = [&token[..], b"abc"].concat();

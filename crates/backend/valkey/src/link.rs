@@ -87,7 +87,7 @@ impl Link {
         self.recheck_master(&connection);
         match connection.send(request).await {
             Ok(value) => {
-                self.0.handle_answer();
+                self.0.handle_reply();
                 Ok(ServerReply { value, connection })
             }
             Err(failure) => {
@@ -110,7 +110,7 @@ impl Link {
         if is_unusable {
             self.0.handle_lost(connection, failure.clone());
         } else {
-            self.0.handle_answer();
+            self.0.handle_reply();
         }
     }
 

@@ -21,10 +21,10 @@ struct Options {
     /// Number of measurements of each; the median counts.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
-    /// Only run races whose names contain this.
+    /// Run only races whose names contain this.
     #[arg(long)]
     only: Option<String>,
-    /// Only run implementations whose names contain this, such as to profile one of them.
+    /// Run only implementations whose names contain this, such as to profile one of them.
     #[arg(long)]
     who: Option<String>,
     /// Print JSON instead of tables.

@@ -118,12 +118,12 @@ pub(crate) fn leases(name: &str, options: &Options) -> anyhow::Result<Race> {
     let mut scripted: Vec<Arc<ValkeyCounts>> = Vec::new();
     let mut plain = Vec::new();
     for _ in 0..NODES {
-        let records = ValkeyLeases::new(&address, "lent")?;
+        let records = ValkeyLeases::new(&address, "leases")?;
         leased.push(Arc::new(LeasedCounts::new(
             Arc::new(records),
             Settings::default(),
         )?));
-        scripted.push(Arc::new(ValkeyCounts::new(&address, "asked")?));
+        scripted.push(Arc::new(ValkeyCounts::new(&address, "counts")?));
         let client = redis::Client::open(&*url)?;
         plain.push(runtime.block_on(client.get_multiplexed_async_connection())?);
     }
@@ -207,10 +207,10 @@ pub(crate) fn leases(name: &str, options: &Options) -> anyhow::Result<Race> {
     );
     if let Some(times) = &*times.0.lock().expect("no holder of the lock panics") {
         let micros = |quantile| times.value_at_quantile(quantile) as f64 / 1e3;
-        let [half, most, nearly_all] = [0.5, 0.99, 0.999].map(micros);
+        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(micros);
         eprintln!(
-            "a check by leases: p50 {half:.1} us, p99 {most:.1} us (target: 100), p99.9 \
-             {nearly_all:.1} us"
+            "a check by leases: p50 {p50:.1} us, p99 {p99:.1} us (target: 100), p99.9 \
+             {p999:.1} us"
         );
     }
     for (number, counts) in leased.iter().enumerate() {

@@ -142,7 +142,7 @@ fn read_parts(table: &mut Table<'_>) -> Vec<KeyPart> {
     };
     let report = |table: &mut Table<'_>, finding: Finding, allowed: String| {
         let location = table.location(KEY.name);
-        table.notes.refuse(&location, finding, allowed, None);
+        table.notes.report(&location, finding, allowed, None);
     };
     let count = typed.len();
     if !(1..=PARTS_MAX).contains(&count) {
@@ -154,13 +154,13 @@ fn read_parts(table: &mut Table<'_>) -> Vec<KeyPart> {
         match value {
             Some(part) if parts.contains(&part) => {
                 let finding = Finding::Remark("the same part a second time".to_owned());
-                table.notes.refuse(&location, finding, "", None);
+                table.notes.report(&location, finding, "", None);
             }
             Some(part) => parts.push(part),
             None if count > 1 => {
                 let finding = Finding::Value("\"everybody\" next to other parts".to_owned());
                 let allowed = "\"everybody\" alone";
-                table.notes.refuse(&location, finding, allowed, None);
+                table.notes.report(&location, finding, allowed, None);
             }
             None => {}
         }

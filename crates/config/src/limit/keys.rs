@@ -72,7 +72,7 @@ fn rate(text: &str) -> Result<RateText, InvalidValue> {
         RateTextError::NoWindow => InvalidValue::hint("add the time, as in \"100/min\""),
         RateTextError::NoUnit => InvalidValue::hint("add the unit: s, m, h, d or w"),
         RateTextError::Month => InvalidValue::hint("months differ in length; write 30d"),
-        RateTextError::Calls => InvalidValue::hint(
+        RateTextError::Requests => InvalidValue::hint(
             "requests are a whole number up to 4294967295; write 1/2s for half a request a second",
         ),
         RateTextError::Unit | RateTextError::WindowOutOfRange => InvalidValue::PLAIN,

@@ -76,7 +76,7 @@ pub(super) fn read(
         let location = table.location(OVERRIDES);
         let found = Finding::Value(format!("{count} overrides"));
         let allowed = format!("at most {OVERRIDES_MAX}");
-        table.notes.refuse(&location, found, allowed, None);
+        table.notes.report(&location, found, allowed, None);
     }
     if let Some(key) = key.filter(|_| count > 0) {
         refuse_nameless(table, key);
@@ -91,7 +91,7 @@ pub(super) fn read(
                 let finding = format!("line {line} is about the same client");
                 inner
                     .notes
-                    .refuse(&location, Finding::Remark(finding), "", None);
+                    .report(&location, Finding::Remark(finding), "", None);
             } else {
                 lines.insert(value.clone(), location.line);
             }
@@ -125,7 +125,7 @@ fn refuse_nameless(table: &mut Table<'_>, key: &ClientKey) {
     let location = table.location(OVERRIDES);
     let finding = Finding::Remark(why.to_owned());
     let allowed = "only with other keys";
-    table.notes.refuse(&location, finding, allowed, None);
+    table.notes.report(&location, finding, allowed, None);
 }
 
 /// Returns the reason why clients of a limit cannot be named; `None` if they can.
@@ -161,7 +161,7 @@ pub(super) fn read_client(
             let allowed = CLIENT.kind.allowed();
             table
                 .notes
-                .refuse(&location, Finding::Missing, allowed, None);
+                .report(&location, Finding::Missing, allowed, None);
         }
         return None;
     };
@@ -177,7 +177,7 @@ pub(super) fn read_client(
                 count => format!("{count} texts"),
             });
             let allowed = format!("{}, one for each part of key", key.parts.len());
-            table.notes.refuse(&location, found, allowed, None);
+            table.notes.report(&location, found, allowed, None);
         }
         return None;
     }
@@ -221,7 +221,7 @@ fn part_text(
         };
         table
             .notes
-            .refuse(location, Finding::Value(found), allowed, None);
+            .report(location, Finding::Value(found), allowed, None);
     }
     read
 }

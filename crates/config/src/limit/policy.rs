@@ -74,7 +74,7 @@ impl Settings {
             );
             table
                 .notes
-                .refuse(&location, Finding::Remark(finding), allowed, None);
+                .report(&location, Finding::Remark(finding), allowed, None);
         }
     }
 }
@@ -120,7 +120,7 @@ fn build(table: &mut Table<'_>, rate: RateText, settings: &Settings) -> Option<P
     }
     let location = table.location(key);
     let found = Finding::Value(found);
-    table.notes.refuse(&location, found, misfit.allowed, hint);
+    table.notes.report(&location, found, misfit.allowed, hint);
     None
 }
 
@@ -191,11 +191,11 @@ pub(super) fn warn_of_long_queue(table: &mut Table<'_>, policy: &Policy, delay_m
         return;
     };
     let rate = policy.rate();
-    if !table.has(QUEUE.name) || rate.calls() == 0 {
+    if !table.has(QUEUE.name) || rate.requests() == 0 {
         return;
     }
     let delay = u128::from(delay_max.0) * 1_000;
-    let requests = (delay * u128::from(rate.calls())).div_ceil(u128::from(rate.window().0));
+    let requests = (delay * u128::from(rate.requests())).div_ceil(u128::from(rate.window().0));
     if u128::from(queue) > requests {
         let location = table.location(QUEUE.name);
         let delay_max = duration::text(delay_max);

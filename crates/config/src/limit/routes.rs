@@ -49,7 +49,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Vec<LimitRoute> {
         let found = Finding::Value(format!("{count} routes"));
         let allowed = format!("1 to {ROUTES_MAX}");
         let hint = (count == 0).then(|| "leave routes out to cover every request".to_owned());
-        table.notes.refuse(&location, found, allowed, hint);
+        table.notes.report(&location, found, allowed, hint);
     }
     let mut routes: Vec<Located<LimitRoute>> = Vec::with_capacity(count.min(ROUTES_MAX));
     for element in elements.iter().take(ROUTES_MAX) {
@@ -66,7 +66,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Vec<LimitRoute> {
                 let finding = format!("line {} covers {host} {path} already", first.location.line);
                 let hint = "name all methods in one route".to_owned();
                 let finding = Finding::Remark(finding);
-                inner.notes.refuse(&location, finding, "", Some(hint));
+                inner.notes.report(&location, finding, "", Some(hint));
             }
             let route = value;
             let value = LimitRoute { route, methods };
@@ -87,13 +87,13 @@ fn read_methods(table: &mut Table<'_>) -> Vec<String> {
         let found = Finding::Value(format!("{count} methods"));
         let allowed = format!("1 to {METHODS_MAX}");
         let hint = (count == 0).then(|| "leave methods out to cover every one".to_owned());
-        table.notes.refuse(&location, found, allowed, hint);
+        table.notes.report(&location, found, allowed, hint);
     }
     let mut known = Vec::with_capacity(count);
     for Located { value, location } in methods {
         if known.contains(&value) {
             let finding = Finding::Remark("the same method a second time".to_owned());
-            table.notes.refuse(&location, finding, "", None);
+            table.notes.report(&location, finding, "", None);
         } else {
             known.push(value);
         }

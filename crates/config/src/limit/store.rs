@@ -54,7 +54,7 @@ pub(super) fn read(table: &mut Table<'_>) -> (LimitStore, OnLimitStoreFailure) {
         let finding = format!("has no effect with store \"{word}\", which is always available");
         let finding = Finding::Remark(finding);
         let allowed = "only with store \"valkey\", \"leases\", \"memcached\" or \"kafka\"";
-        table.notes.refuse(&location, finding, allowed, None);
+        table.notes.report(&location, finding, allowed, None);
     }
     (store, on_store_failure)
 }
@@ -94,7 +94,7 @@ pub(super) fn read_keys_max(
         };
         let finding = Finding::Remark(remark.to_owned());
         let allowed = "only with store \"local\", or on_store_failure \"local\"";
-        table.notes.refuse(&location, finding, allowed, None);
+        table.notes.report(&location, finding, allowed, None);
     }
     keys_max
 }
@@ -113,10 +113,10 @@ pub(super) fn check(table: &mut Table<'_>, store: LimitStore, policy: &Policy) {
 
 /// Checks the size of a log: it is one value, which every request reads and writes.
 fn check_memcached(table: &mut Table<'_>, policy: &Policy) {
-    let calls = policy.rate().calls();
+    let calls = policy.rate().requests();
     match policy.row().remembers {
-        Remembers::Calls if calls > LOG_LONGEST => {}
-        Remembers::Calls | Remembers::Counts | Remembers::Tokens | Remembers::Time => return,
+        Remembers::Requests if calls > LOG_LONGEST => {}
+        Remembers::Requests | Remembers::Counts | Remembers::Tokens | Remembers::Time => return,
     }
     let name = policy.kind().name();
     let found = format!("{calls} requests by {name:?} with store \"memcached\"");
@@ -124,7 +124,7 @@ fn check_memcached(table: &mut Table<'_>, policy: &Policy) {
     let hint = format!("{} = \"sub-windows-strict\" is as strict", ALGORITHM.name);
     let location = table.location(LIMIT.name);
     let found = Finding::Value(found);
-    table.notes.refuse(&location, found, allowed, Some(hint));
+    table.notes.report(&location, found, allowed, Some(hint));
 }
 
 /// Checks that the policy uses counters: nodes that exchange increments cannot decide together.
@@ -143,7 +143,7 @@ fn check_counters(table: &mut Table<'_>, store: LimitStore, policy: &Policy) {
     let key = key.into_iter().find(|key| table.has(key));
     let location = table.location(key.unwrap_or(LIMIT.name));
     let found = Finding::Value(found);
-    table.notes.refuse(&location, found, allowed, Some(hint));
+    table.notes.report(&location, found, allowed, Some(hint));
 }
 
 /// Checks that a double, which is what a server counts in, represents the policy exactly.
@@ -154,7 +154,7 @@ fn check_valkey(table: &mut Table<'_>, policy: &Policy) {
     }
     let (key, what, less) = match policy.row().early {
         Early::Waits => (QUEUE.name, "queue", "shorter"),
-        Early::GoesOn => (BURST.name, "burst", "lower"),
+        Early::AtOnce => (BURST.name, "burst", "lower"),
     };
     let found = format!("a {what} that takes {years} years with store \"valkey\"");
     let allowed = format!("a {what} and a limit by which it takes at most {YEARS_EXACT} years");
@@ -163,7 +163,7 @@ fn check_valkey(table: &mut Table<'_>, policy: &Policy) {
     let key = if table.has(key) { key } else { LIMIT.name };
     let location = table.location(key);
     let found = Finding::Value(found);
-    table.notes.refuse(&location, found, allowed, Some(hint));
+    table.notes.report(&location, found, allowed, Some(hint));
 }
 
 fn check_leases(table: &mut Table<'_>, policy: &Policy) {
@@ -202,5 +202,5 @@ fn check_leases(table: &mut Table<'_>, policy: &Policy) {
     let location: Location = table.location(key);
     table
         .notes
-        .refuse(&location, Finding::Value(found), allowed, hint);
+        .report(&location, Finding::Value(found), allowed, hint);
 }

@@ -133,7 +133,7 @@ pub struct JwtConfig {
     /// Public keys of the issuers.
     pub keys: JwtKeys,
     /// Location of the token in a request.
-    pub token: TokenPlace,
+    pub token: TokenSource,
     /// Required issuer (`iss`).
     pub issuer: Option<String>,
     /// Required audience (`aud`).
@@ -158,7 +158,7 @@ pub enum JwtKeys {
 
 /// Location of a token in a request.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub enum TokenPlace {
+pub enum TokenSource {
     /// A header, with its name in lower case; in `authorization` after `Bearer`.
     Header(String),
     /// A cookie.

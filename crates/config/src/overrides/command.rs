@@ -55,7 +55,7 @@ pub enum OperatorCommand {
 impl OperatorCommand {
     /// Returns the command as an operator types it, for the log.
     #[must_use]
-    pub fn command(&self) -> String {
+    pub fn to_text(&self) -> String {
         let quoted = |message: &Option<String>| {
             let text = message.as_deref().unwrap_or_default();
             Value::from(text).to_string()
@@ -96,7 +96,7 @@ impl RoomOverrides {
         next.apply(command, file, now)?;
         next.check(self, command, file)?;
         let changes = changes(&self.facts(file), &next.facts(file));
-        let entry = Entry::following(self, who, now, command.command(), changes);
+        let entry = Entry::following(self, who, now, command.to_text(), changes);
         next.version = entry.version;
         next.decided_at.note(command, entry.at);
         next.newest = Some(entry);

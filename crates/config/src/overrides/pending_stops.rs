@@ -119,7 +119,7 @@ impl Stop {
 
     /// Returns the command.
     #[must_use]
-    pub fn order(&self) -> OperatorCommand {
+    pub fn command(&self) -> OperatorCommand {
         match self {
             Self::Pause { message } => OperatorCommand::Pause {
                 message: message.clone(),
@@ -141,7 +141,7 @@ impl Stop {
 /// Stop that one node keeps until it can be stored.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct HeldStop {
+pub struct PendingStop {
     /// The stop.
     pub stop: Stop,
     /// Operator who gave it.
@@ -150,7 +150,7 @@ pub struct HeldStop {
     pub at: u64,
 }
 
-impl HeldStop {
+impl PendingStop {
     /// Whether the record has a command about the same subject that is as new or newer.
     #[must_use]
     pub fn is_decided_by(&self, overrides: &RoomOverrides) -> bool {
@@ -160,11 +160,11 @@ impl HeldStop {
 
 /// Pending stops of one node: at most one for each subject.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
-pub struct HeldStops(Vec<HeldStop>);
+pub struct PendingStops(Vec<PendingStop>);
 
-impl HeldStops {
+impl PendingStops {
     /// Returns the stops, oldest first.
-    pub fn iter(&self) -> impl Iterator<Item = &HeldStop> {
+    pub fn iter(&self) -> impl Iterator<Item = &PendingStop> {
         self.0.iter()
     }
 
@@ -175,14 +175,14 @@ impl HeldStops {
     }
 
     /// Adds a stop; it replaces an older one about the same subject.
-    pub fn add(&mut self, stop: HeldStop) {
+    pub fn add(&mut self, stop: PendingStop) {
         let subject = stop.stop.subject();
         self.0.retain(|pending| pending.stop.subject() != subject);
         self.0.push(stop);
     }
 
     /// Removes a stop.
-    pub fn remove(&mut self, stop: &HeldStop) {
+    pub fn remove(&mut self, stop: &PendingStop) {
         self.0.retain(|pending| pending != stop);
     }
 
@@ -200,20 +200,20 @@ impl HeldStops {
     }
 
     /// Removes those that the record has a newer command about, and returns them.
-    pub fn settle(&mut self, overrides: &RoomOverrides) -> Vec<HeldStop> {
-        let is_decided = |pending: &mut HeldStop| pending.is_decided_by(overrides);
+    pub fn remove_decided(&mut self, overrides: &RoomOverrides) -> Vec<PendingStop> {
+        let is_decided = |pending: &mut PendingStop| pending.is_decided_by(overrides);
         self.0.extract_if(.., is_decided).collect()
     }
 
     /// Applies the changes from `before` to `found` that another process on the same data folder
     /// has made.
-    pub fn follow(&mut self, before: &Self, found: &Self) {
+    pub fn merge(&mut self, before: &Self, found: &Self) {
         self.0
             .retain(|pending| found.0.contains(pending) || !before.0.contains(pending));
         for stop in found.0.iter().filter(|stop| !before.0.contains(stop)) {
             let subject = stop.stop.subject();
             let is_newer =
-                |pending: &HeldStop| pending.stop.subject() == subject && pending.at > stop.at;
+                |pending: &PendingStop| pending.stop.subject() == subject && pending.at > stop.at;
             if !self.0.iter().any(is_newer) {
                 self.add(stop.clone());
             }
@@ -222,10 +222,10 @@ impl HeldStops {
 
     /// Returns the overrides of this node: the stored ones with the pending stops over them.
     #[must_use]
-    pub fn over(&self, overrides: &RoomOverrides, file: &RoomConfig) -> RoomOverrides {
+    pub fn applied_over(&self, overrides: &RoomOverrides, file: &RoomConfig) -> RoomOverrides {
         let mut all = overrides.clone();
         for pending in &self.0 {
-            all.apply_pending(&pending.stop.order(), file, pending.at);
+            all.apply_pending(&pending.stop.command(), file, pending.at);
         }
         all
     }
@@ -248,8 +248,8 @@ mod tests {
             .remove(0)
     }
 
-    fn pending(command: &OperatorCommand, at: u64) -> HeldStop {
-        HeldStop {
+    fn pending(command: &OperatorCommand, at: u64) -> PendingStop {
+        PendingStop {
             stop: Stop::of(command).unwrap(),
             who: Actor::default(),
             at,
@@ -261,12 +261,12 @@ mod tests {
         const PAUSED_AT: u64 = 1_000;
         let stored = RoomOverrides::default();
         let stored = stored.after(command, &file(), &Actor::default(), Timestamp(at));
-        let mut all = HeldStops::default();
+        let mut all = PendingStops::default();
         all.add(pending(
             &OperatorCommand::Pause { message: None },
             PAUSED_AT,
         ));
-        all.settle(&stored.unwrap());
+        all.remove_decided(&stored.unwrap());
         assert_eq!(!all.is_empty(), is_still_pending, "{command:?} at {at}");
     }
 
@@ -295,11 +295,11 @@ mod tests {
 
     #[test]
     fn pending_stops_win_over_the_record() {
-        let mut all = HeldStops::default();
+        let mut all = PendingStops::default();
         all.add(pending(&OperatorCommand::QueueAll, 5));
         let message = Some("Back at ten".to_owned());
         all.add(pending(&OperatorCommand::Pause { message }, 7));
-        let overrides = all.over(&RoomOverrides::default(), &file());
+        let overrides = all.applied_over(&RoomOverrides::default(), &file());
         assert_eq!(overrides.pause.as_ref().map(|pause| pause.since), Some(7));
         assert_eq!(overrides.message(), Some("Back at ten"));
         assert_eq!(overrides.values[QUEUE_ALL], true);
@@ -314,11 +314,15 @@ mod tests {
     fn changes_of_another_process_are_merged_with_own_changes() {
         let pause = |at| pending(&OperatorCommand::Pause { message: None }, at);
         let queue_all = pending(&OperatorCommand::QueueAll, 3);
-        let check = |own: &[HeldStop], before: &[HeldStop], found: &[HeldStop], expected| {
-            let mut own = HeldStops(own.to_vec());
-            own.follow(&HeldStops(before.to_vec()), &HeldStops(found.to_vec()));
-            assert_eq!(own.0, expected);
-        };
+        let check =
+            |own: &[PendingStop], before: &[PendingStop], found: &[PendingStop], expected| {
+                let mut own = PendingStops(own.to_vec());
+                own.merge(
+                    &PendingStops(before.to_vec()),
+                    &PendingStops(found.to_vec()),
+                );
+                assert_eq!(own.0, expected);
+            };
         check(&[], &[], &[pause(1)], vec![pause(1)]);
         check(&[pause(1)], &[pause(1)], &[], vec![]);
         check(&[pause(1)], &[], &[], vec![pause(1)]);

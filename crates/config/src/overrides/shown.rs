@@ -6,7 +6,7 @@ use anteroom_room::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{HeldStop, HeldStops, RoomOverrides};
+use super::{PendingStop, PendingStops, RoomOverrides};
 use crate::RoomConfig;
 use crate::time_text::rfc3339_millis;
 
@@ -17,22 +17,22 @@ const FILE: &str = "file";
 /// Values in effect in a room.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Shown {
+pub struct RoomOverridesView {
     /// Name of the room.
     pub room: String,
     /// Number of changes that operators made to the room.
     pub version: u64,
     /// The pause; `null` = there is none.
-    pub paused: Option<ShownPause>,
+    pub paused: Option<PauseView>,
     /// Message on the page; `null` = none from an operator.
     pub message: Option<String>,
     /// The values of all keys that can be changed while the room runs.
-    pub values: BTreeMap<String, ShownValue>,
+    pub values: BTreeMap<String, ValueView>,
     /// Values that an operator set but that no longer fit the file: they have no effect.
     pub ignored: Vec<String>,
     /// Stops that only the responding node applies, until its store responds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub held: Vec<ShownHeld>,
+    pub held: Vec<PendingStopView>,
     /// Result of a command that is not stored; `null` = it is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -41,7 +41,7 @@ pub struct Shown {
 /// Stop that one node applies until it can be stored.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ShownHeld {
+pub struct PendingStopView {
     /// The stop as a command.
     pub command: String,
     /// Start: RFC 3339.
@@ -50,12 +50,12 @@ pub struct ShownHeld {
     pub is_kept: bool,
 }
 
-impl ShownHeld {
+impl PendingStopView {
     /// Returns the view of a node's pending stops.
     #[must_use]
-    pub fn of(held: &HeldStops, is_kept: bool) -> Vec<Self> {
-        let shown = |held: &HeldStop| Self {
-            command: held.stop.order().command(),
+    pub fn of(held: &PendingStops, is_kept: bool) -> Vec<Self> {
+        let shown = |held: &PendingStop| Self {
+            command: held.stop.command().to_text(),
             since: rfc3339_millis(Timestamp(held.at)),
             is_kept,
         };
@@ -65,7 +65,7 @@ impl ShownHeld {
 
 /// A pause.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct ShownPause {
+pub struct PauseView {
     /// Start: RFC 3339.
     pub since: String,
     /// Reason.
@@ -74,7 +74,7 @@ pub struct ShownPause {
 
 /// Value of a key.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
-pub struct ShownValue {
+pub struct ValueView {
     /// Value in effect.
     pub value: Value,
     /// `operator` or `file`.
@@ -83,7 +83,7 @@ pub struct ShownValue {
     pub file: Value,
 }
 
-impl ShownValue {
+impl ValueView {
     /// Whether an operator set the value.
     #[must_use]
     pub fn is_set(&self) -> bool {
@@ -91,9 +91,9 @@ impl ShownValue {
     }
 }
 
-impl Shown {
+impl RoomOverridesView {
     /// Returns the keys that an operator set.
-    pub fn overrides(&self) -> impl Iterator<Item = (&String, &ShownValue)> {
+    pub fn overrides(&self) -> impl Iterator<Item = (&String, &ValueView)> {
         let values = self.values.iter();
         values.filter(|(_, value)| value.is_set())
     }
@@ -105,7 +105,7 @@ impl Shown {
         let in_file = file.values();
         let values = changed.config.values().into_iter().map(|(key, value)| {
             let is_set = overrides.values.contains_key(key);
-            let shown = ShownValue {
+            let shown = ValueView {
                 value,
                 from: if is_set { OPERATOR } else { FILE }.to_owned(),
                 file: in_file.get(key).cloned().unwrap_or_default(),
@@ -115,7 +115,7 @@ impl Shown {
         Self {
             room: file.name.to_string(),
             version: overrides.version,
-            paused: overrides.pause.as_ref().map(|pause| ShownPause {
+            paused: overrides.pause.as_ref().map(|pause| PauseView {
                 since: rfc3339_millis(Timestamp(pause.since)),
                 message: pause.message.clone(),
             }),

@@ -190,7 +190,7 @@ fn overrides_that_no_longer_fit_the_file_can_be_reset() {
     let changed = overrides.applied_to(&file);
     assert!(!changed.config.rules.draw);
     assert_eq!(changed.config.rules.limits.total_active_users, 5);
-    assert_eq!(Shown::of(&overrides, &file).ignored.len(), 1);
+    assert_eq!(RoomOverridesView::of(&overrides, &file).ignored.len(), 1);
     assert!(
         overrides
             .after(&OperatorCommand::Resume, &file, &who(), NOW)
@@ -270,7 +270,7 @@ fn the_view_names_the_origin_of_each_value() {
         &[set(json!({ "total_active_users": 300 })), pause("wait")],
         &file,
     );
-    let shown = serde_json::to_value(Shown::of(&overrides, &file)).unwrap();
+    let shown = serde_json::to_value(RoomOverridesView::of(&overrides, &file)).unwrap();
     assert_eq!(
         shown["values"]["total_active_users"],
         json!({ "value": 300, "from": "operator", "file": 200 })

@@ -87,7 +87,7 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<RoomOrigins> {
         let location = table.location(ORIGIN_CA_FILE.name);
         let finding = Finding::Remark("no origin of the room has TLS".to_owned());
         let hint = "write https:// in front of one, or leave it out".to_owned();
-        table.notes.refuse(&location, finding, "", Some(hint));
+        table.notes.report(&location, finding, "", Some(hint));
     }
     Some(RoomOrigins {
         list,
@@ -111,18 +111,18 @@ fn read_list(table: &mut Table<'_>) -> Option<Vec<Origin>> {
         let finding = Finding::Remark("next to origin".to_owned());
         table
             .notes
-            .refuse(&location, finding, "one of the two", None);
+            .report(&location, finding, "one of the two", None);
     }
     if several.is_empty() || several.len() > ORIGINS_MAX {
         let found = Finding::Value(format!("{} origins", several.len()));
         let allowed = format!("1 to {ORIGINS_MAX} origins");
-        table.notes.refuse(&location, found, allowed, None);
+        table.notes.report(&location, found, allowed, None);
     }
     let mut list: Vec<Origin> = Vec::with_capacity(several.len());
     for Located { value, location } in several {
         if let Some(first) = list.iter().position(|known| *known == value) {
             let finding = Finding::Remark(format!("the same origin as number {}", first + 1));
-            table.notes.refuse(&location, finding, "", None);
+            table.notes.report(&location, finding, "", None);
         }
         list.push(value);
     }

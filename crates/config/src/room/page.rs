@@ -17,7 +17,7 @@ pub(super) fn read_template(table: &mut Table<'_>, checks: Checks) -> Option<Pag
         let finding = Finding::Remark("next to custom_page_html".to_owned());
         table
             .notes
-            .refuse(&location, finding, "one of the two", None);
+            .report(&location, finding, "one of the two", None);
     }
     if let Some(html) = &html {
         check(table, html, checks);
@@ -33,6 +33,6 @@ fn check(table: &mut Table<'_>, html: &str, checks: Checks) {
     let location = table.location(CUSTOM_PAGE_HTML.name);
     for (line, mistake) in (checks.template)(html) {
         let finding = Finding::Remark(format!("line {line} of the template: {mistake}"));
-        table.notes.refuse(&location, finding, "", None);
+        table.notes.report(&location, finding, "", None);
     }
 }

@@ -111,16 +111,16 @@ fn check_redirect(table: &mut Table<'_>, has_tls: bool, from: SocketAddr, others
     let location = table.location(REDIRECT_FROM.name);
     if !has_tls {
         let finding = Finding::Remark("redirect_from needs tls_certificate and tls_key".to_owned());
-        table.notes.refuse(&location, finding, "", None);
+        table.notes.report(&location, finding, "", None);
     }
     if let Some(other) = others.iter().find(|other| share_a_port(from, **other)) {
         let finding = Finding::Remark(format!("{from} and {other} cannot share a port"));
-        table.notes.refuse(&location, finding, "", None);
+        table.notes.report(&location, finding, "", None);
     }
 }
 
 fn refuse_without(table: &mut Table<'_>, given: &str, missing: &str) {
     let location = table.location(given);
     let finding = Finding::Remark(format!("{given} has no effect without {missing}"));
-    table.notes.refuse(&location, finding, "", None);
+    table.notes.report(&location, finding, "", None);
 }

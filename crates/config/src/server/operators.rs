@@ -23,7 +23,7 @@ pub(super) fn read_admin_hosts(table: &mut Table<'_>) -> Vec<String> {
     if let Some(too_many) = names.get(NAMES_MAX) {
         let found = Finding::Value(format!("{} names", names.len()));
         let allowed = format!("at most {NAMES_MAX}");
-        table.notes.refuse(&too_many.location, found, allowed, None);
+        table.notes.report(&too_many.location, found, allowed, None);
     }
     names.into_iter().map(|name| name.value).collect()
 }

@@ -50,7 +50,7 @@ impl<'t> Document<'t> {
         if let Err(remark) = put(&mut self.root, path, value, offset) {
             let location = self.notes.location(offset, None, String::new());
             self.notes
-                .refuse(&location, Finding::Remark(remark), "", None);
+                .report(&location, Finding::Remark(remark), "", None);
         }
     }
 
@@ -73,7 +73,7 @@ impl<'t> Document<'t> {
 #[must_use]
 pub fn parse<'t>(notes: &mut Notes, text: &'t str) -> Option<DeTable<'t>> {
     if let Some(offset) = depth::find_too_deep(text) {
-        notes.refuse_syntax("a key of too many segments", offset);
+        notes.report_syntax("a key of too many segments", offset);
         return None;
     }
     match DeTable::parse(text) {
@@ -86,7 +86,7 @@ pub fn parse<'t>(notes: &mut Notes, text: &'t str) -> Option<DeTable<'t>> {
                 }
                 _ => error.message().to_owned(),
             };
-            notes.refuse_syntax(&message, span.start);
+            notes.report_syntax(&message, span.start);
             None
         }
     }

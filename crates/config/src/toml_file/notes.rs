@@ -78,7 +78,7 @@ impl Notes {
     }
 
     /// Reports a mistake.
-    pub fn refuse(
+    pub fn report(
         &mut self,
         location: &Location,
         finding: Finding,
@@ -97,9 +97,9 @@ impl Notes {
     }
 
     /// Reports that the file is not TOML.
-    pub fn refuse_syntax(&mut self, message: &str, offset: usize) {
+    pub fn report_syntax(&mut self, message: &str, offset: usize) {
         let location = self.location(offset, None, String::new());
-        self.refuse(&location, Finding::Syntax(printable(message)), "", None);
+        self.report(&location, Finding::Syntax(printable(message)), "", None);
     }
 
     fn problem(
@@ -207,7 +207,7 @@ impl Notes {
 impl Location {
     /// Returns a location in a file other than the one that is read; `line` from 1, 0 = no line.
     #[must_use]
-    pub fn elsewhere(source: Arc<str>, line: usize, key: String) -> Self {
+    pub fn in_other_file(source: Arc<str>, line: usize, key: String) -> Self {
         Self {
             elsewhere: Some(source),
             line,

@@ -110,7 +110,7 @@ impl<'n> Table<'n> {
         }
         let location = self.location(key.name);
         self.notes
-            .refuse(&location, Finding::Missing, key.kind.allowed(), None);
+            .report(&location, Finding::Missing, key.kind.allowed(), None);
         None
     }
 
@@ -144,7 +144,7 @@ impl<'n> Table<'n> {
             let allowed = format!("a list, each {}", key.kind.allowed());
             let hint = "put it into [ ]".to_owned();
             self.notes
-                .refuse(&location, Finding::Value(found), allowed, Some(hint));
+                .report(&location, Finding::Value(found), allowed, Some(hint));
             return None;
         };
         let mut list = Vec::with_capacity(elements.len());
@@ -171,7 +171,7 @@ impl<'n> Table<'n> {
                 let found = shown(value.get_ref(), false);
                 let allowed = format!("a table, such as [{}{name}]", self.pattern);
                 self.notes
-                    .refuse(&location, Finding::Value(found), allowed, None);
+                    .report(&location, Finding::Value(found), allowed, None);
             }
         }
         Table {
@@ -211,7 +211,7 @@ impl<'n> Table<'n> {
                     let found = Finding::Value(shown(element.get_ref(), false));
                     let hint = (!is_list && element.get_ref().is_table())
                         .then(|| format!("did you mean [[{}{name}]]?", self.pattern));
-                    self.notes.refuse(&location, found, allowed, hint);
+                    self.notes.report(&location, found, allowed, hint);
                 }
             }
         }
@@ -230,7 +230,7 @@ impl<'n> Table<'n> {
         };
         let refuse = |notes: &mut Notes, location: &Location, value: &DeValue<'_>| {
             let found = Finding::Value(shown(value, false));
-            notes.refuse(location, found, allowed, None);
+            notes.report(location, found, allowed, None);
         };
         let Some(entries) = value.get_ref().as_table() else {
             let location = self.location_at(value.span().start, name);
@@ -298,7 +298,7 @@ impl<'n> Table<'n> {
             let location = self.location_at(key.span().start, &key_name(name));
             let hint = nearest(name, self.names_read.iter().copied())
                 .map(|known| format!("did you mean {known}?"));
-            self.notes.refuse(&location, Finding::UnknownKey, "", hint);
+            self.notes.report(&location, Finding::UnknownKey, "", hint);
         }
     }
 
@@ -331,7 +331,7 @@ impl<'n> Table<'n> {
                     .found
                     .unwrap_or_else(|| shown(value.get_ref(), kind.is_secret()));
                 self.notes
-                    .refuse(&location, Finding::Value(found), kind.allowed(), error.hint);
+                    .report(&location, Finding::Value(found), kind.allowed(), error.hint);
                 None
             }
         }

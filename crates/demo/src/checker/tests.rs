@@ -116,7 +116,7 @@ fn a_request_is_late_after_its_seat_beyond_the_travel_time() {
 #[test]
 fn a_request_without_headers_makes_the_result_unproven() {
     let mut checker = Checker::new(SESSION);
-    checker.observe_unjudged(Timestamp(1));
+    checker.observe_without_headers(Timestamp(1));
     let verdict = checker.verdict(LIMITS, Timestamp(1));
     assert_eq!((verdict.requests, verdict.unjudged_requests), (1, 1));
     assert!(!verdict.is_within_limits());
@@ -264,7 +264,7 @@ proptest! {
                     checker.observe(&sighting, now);
                     model.request(now, sighting);
                 }
-                Event::WithoutHeaders => checker.observe_unjudged(now),
+                Event::WithoutHeaders => checker.observe_without_headers(now),
                 Event::Revoke { visitor: number } => {
                     checker.revoke(visitor(number), now);
                     model.kept.retain(|(_, kept)| kept.visitor != visitor(number));

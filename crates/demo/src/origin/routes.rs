@@ -117,7 +117,7 @@ impl Shop {
             Some(sighting) => checker.observe(sighting, now),
             // A direct request for the verdict is not from a visitor.
             None if route == Route::Checker => {}
-            None => checker.observe_unjudged(now),
+            None => checker.observe_without_headers(now),
         }
         let anonymous = self.anonymous.load(Ordering::Relaxed);
         checker.inside(now) + usize::try_from(anonymous).unwrap_or(usize::MAX)

@@ -24,19 +24,19 @@ pub fn years_ahead(policy: &Policy) -> u64 {
     match row.remembers {
         Remembers::Time => {}
         // These keep numbers of requests and the time of the last one.
-        Remembers::Calls | Remembers::Counts | Remembers::Tokens => return 0,
+        Remembers::Requests | Remembers::Counts | Remembers::Tokens => return 0,
     }
     let settings = policy.settings();
     let requests_ahead = match row.early {
-        Early::GoesOn => u64::from(settings.burst.unwrap_or(0)),
-        Early::Waits => u64::from(settings.queue.unwrap_or(0)) + u64::from(rate.calls()),
+        Early::AtOnce => u64::from(settings.burst.unwrap_or(0)),
+        Early::Waits => u64::from(settings.queue.unwrap_or(0)) + u64::from(rate.requests()),
     };
-    if rate.calls() == 0 {
+    if rate.requests() == 0 {
         // No request is ever allowed.
         return 0;
     }
     let parts = u128::from(requests_ahead) * u128::from(rate.window().0);
-    let span = parts / u128::from(rate.calls());
+    let span = parts / u128::from(rate.requests());
     u64::try_from(span.div_ceil(u128::from(YEAR.0))).unwrap_or(u64::MAX)
 }
 

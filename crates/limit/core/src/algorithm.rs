@@ -32,5 +32,5 @@ pub trait Algorithm {
     /// Returns the largest cost that is allowed in any window, if the settings stay as they are and
     /// no request costs more than `cost_max`. A window begins anywhere and excludes its last
     /// instant.
-    fn most_in_any_window(&self, cost_max: u32) -> u64;
+    fn window_cost_max(&self, cost_max: u32) -> u64;
 }

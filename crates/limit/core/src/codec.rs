@@ -96,9 +96,9 @@ mod tests {
     #[test]
     fn a_log_stores_the_time_since_the_entry_before() {
         let entries = [(1_000, 2), (1_000, u32::MAX), (1_007, 1)];
-        let entries = entries.map(|(at, calls)| sliding_log::Entry {
+        let entries = entries.map(|(at, requests)| sliding_log::Entry {
             at: TimestampUs(at),
-            calls,
+            requests,
         });
         let log = Box::new(sliding_log::State::from_entries(entries));
         check("d 1000 2 0 4294967295 7 1", &State::SlidingLog(log));

@@ -130,7 +130,7 @@ impl Counters {
 
     /// Returns how long after its start a counter matters. After that a store may forget it.
     #[must_use]
-    pub const fn matters_for(&self) -> DurationUs {
+    pub const fn valid_for(&self) -> DurationUs {
         DurationUs(self.width.saturating_mul(self.older as u64 + 1))
     }
 
@@ -165,7 +165,7 @@ impl Counters {
     /// A request that is rejected only because it was read in a later interval may come again at
     /// once.
     #[must_use]
-    pub fn judge(&self, times: AddThenRead, cost: Cost, counts: &[u32]) -> Verdict {
+    pub fn decide(&self, times: AddThenRead, cost: Cost, counts: &[u32]) -> Verdict {
         let newest = self.newest_to_read(times);
         let late = newest - self.index_at(times.added_at).0;
         let newest_starts_at = TimestampUs(newest.saturating_mul(self.width));
@@ -289,7 +289,7 @@ impl Counters {
         if let Some(count) = counts.first_mut() {
             *count = count.saturating_add(wanted);
         }
-        let full_at = newest + self.matters_for();
+        let full_at = newest + self.valid_for();
         let standing = Standing {
             now,
             remaining: left_after,

@@ -55,7 +55,7 @@ impl Pace {
     /// Reads a point that another rate may have written. A rate with fewer requests has fewer
     /// parts. A fraction out of range is rounded up, so that no spent request is lost.
     pub(crate) fn read(&self, point: FineTimestamp) -> FineTimestamp {
-        if point.fraction == 0 || point.fraction < self.rate.calls() {
+        if point.fraction == 0 || point.fraction < self.rate.requests() {
             return point;
         }
         FineTimestamp {
@@ -69,13 +69,13 @@ impl Pace {
         if point.micros < now {
             return 0;
         }
-        let whole = product(point.micros.since(now).0, u64::from(self.rate.calls()));
+        let whole = product(point.micros.since(now).0, u64::from(self.rate.requests()));
         whole + u128::from(point.fraction)
     }
 
     /// Returns the duration of `parts`, rounded up to a whole microsecond.
     pub(crate) fn span(&self, parts: u128) -> DurationUs {
-        DurationUs(match self.rate.calls() {
+        DurationUs(match self.rate.requests() {
             0 => u64::MAX,
             calls => div_ceil(parts, u64::from(calls)),
         })
@@ -101,7 +101,7 @@ impl Pace {
     ) -> FineTimestamp {
         let ahead = self.parts_after(floor, point);
         let left = ahead.saturating_sub(self.parts(calls.into()));
-        if ahead == 0 || self.rate.calls() == 0 {
+        if ahead == 0 || self.rate.requests() == 0 {
             return point;
         }
         let start = FineTimestamp {
@@ -112,14 +112,14 @@ impl Pace {
     }
 
     fn later(&self, point: FineTimestamp, parts: u128) -> FineTimestamp {
-        let calls = u128::from(self.rate.calls());
+        let calls = u128::from(self.rate.requests());
         if calls == 0 {
             return point;
         }
         let sum = parts + u128::from(point.fraction);
         let (whole, fraction) = match u64::try_from(sum) {
             Ok(sum) => {
-                let calls = u64::from(self.rate.calls());
+                let calls = u64::from(self.rate.requests());
                 (sum / calls, sum % calls)
             }
             Err(_) => (
@@ -132,7 +132,7 @@ impl Pace {
 
     /// Carries a full microsecond over. `fraction` is below twice the number of requests.
     fn carry(&self, micros: TimestampUs, fraction: u64) -> FineTimestamp {
-        let calls = u64::from(self.rate.calls());
+        let calls = u64::from(self.rate.requests());
         let (micros, fraction) = if fraction >= calls {
             (micros + DurationUs(1), fraction.saturating_sub(calls))
         } else {

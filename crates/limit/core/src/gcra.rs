@@ -71,8 +71,8 @@ impl Algorithm for Gcra {
     /// other, none before `t`. The last one, taken at `s`, ends no later than a burst after `s`, so
     /// all take at most `s - t` and a burst of time. As `s - t` is less than a window, that is less
     /// than `calls + burst` requests.
-    fn most_in_any_window(&self, _cost_max: u32) -> u64 {
-        match self.rate().calls() {
+    fn window_cost_max(&self, _cost_max: u32) -> u64 {
+        match self.rate().requests() {
             0 => 0,
             calls => u64::from(self.burst()) + u64::from(calls) - 1,
         }
@@ -106,7 +106,7 @@ mod tests {
         let (mut now, mut admitted) = (TimestampUs(0), 0);
         while now < TimestampUs(0) + MINUTE.times(1_440) {
             match client.limit.step(&mut client.state, now, Cost::ONE).outcome {
-                Outcome::Admit { .. } => admitted += 1,
+                Outcome::Allow { .. } => admitted += 1,
                 Outcome::Reject { retry_after } => now = now + retry_after.unwrap(),
             }
         }
@@ -123,7 +123,7 @@ mod tests {
             client
                 .limit
                 .step(&mut client.state, now, Cost::ONE)
-                .is_admitted()
+                .is_allowed()
         });
         assert_eq!(admitted.count(), 7 * 1_440 + 1);
     }

@@ -68,8 +68,8 @@ impl Algorithm for LeakyBucket {
     /// is less than a window. All but the last take their time in between: less than `calls`.
     /// Rounding up to whole microseconds moves no request into another window, as windows are whole
     /// too.
-    fn most_in_any_window(&self, cost_max: u32) -> u64 {
-        match self.rate().calls() {
+    fn window_cost_max(&self, cost_max: u32) -> u64 {
+        match self.rate().requests() {
             0 => 0,
             calls => u64::from(calls) - 1 + u64::from(cost_max.min(calls)),
         }
@@ -93,7 +93,7 @@ mod tests {
             .iter()
             .map(|&cost| client.step(time, Cost::take(cost)));
         let delay = |verdict: Verdict| match verdict.outcome {
-            Outcome::Admit { delay } => Some(delay.secs_ceil()),
+            Outcome::Allow { delay } => Some(delay.secs_ceil()),
             Outcome::Reject { .. } => None,
         };
         steps.map(delay).collect()
@@ -137,11 +137,11 @@ mod tests {
         let second = client.step("07:10:00", Cost::Peek).outcome;
         // 8,571,428 4/7 us, rounded up.
         let delay = DurationUs(8_571_429);
-        assert_eq!(second, Outcome::Admit { delay });
+        assert_eq!(second, Outcome::Allow { delay });
         let mut last = DurationUs::ZERO;
         for _ in 0..700 {
             match client.step("07:10:00", Cost::ONE).outcome {
-                Outcome::Admit { delay } => last = delay,
+                Outcome::Allow { delay } => last = delay,
                 Outcome::Reject { .. } => panic!("the queue is long enough"),
             }
         }

@@ -89,7 +89,7 @@ impl Paced {
     /// Returns how many requests ahead the point may lie before one of cost `wanted`; `None` if
     /// such a request is never allowed.
     fn may_be_ahead(&self, wanted: u32) -> Option<u32> {
-        let calls = self.pace.rate.calls();
+        let calls = self.pace.rate.requests();
         match self.ahead {
             Ahead::Burst(burst) => burst.checked_sub(wanted).filter(|_| calls > 0),
             Ahead::Queue(queue) => (wanted <= calls).then_some(queue),
@@ -105,7 +105,7 @@ impl Paced {
         let left = self.pace.parts(at_once).saturating_sub(ahead);
         Standing {
             now,
-            remaining: match self.pace.rate.calls() {
+            remaining: match self.pace.rate.requests() {
                 0 => 0,
                 _ => saturate_u32(div_floor(left, self.pace.rate.window().0)),
             },

@@ -142,7 +142,7 @@ impl Policy {
     /// Returns the time until everything is free at once, whatever was taken; `None` if the
     /// algorithm frees it bit by bit.
     #[must_use]
-    pub fn begins_anew_after(&self, now: TimestampUs) -> Option<DurationUs> {
+    pub fn resets_after(&self, now: TimestampUs) -> Option<DurationUs> {
         let counters = self.counters().filter(|counters| counters.count() == 1)?;
         let width = counters.width().0;
         Some(DurationUs(width - now.0 % width))
@@ -180,7 +180,7 @@ impl Policy {
     fn step_first(&self, state: &mut State, now: TimestampUs, cost: Cost) -> Verdict {
         let mut first = self.first_state();
         let verdict = self.step(&mut first, now, cost);
-        if verdict.is_admitted() && matches!(cost, Cost::Take(_)) {
+        if verdict.is_allowed() && matches!(cost, Cost::Take(_)) {
             *state = first;
         }
         verdict
@@ -221,8 +221,8 @@ impl Algorithm for Policy {
         )
     }
 
-    fn most_in_any_window(&self, cost_max: u32) -> u64 {
-        each!(self, algorithm => algorithm.most_in_any_window(cost_max))
+    fn window_cost_max(&self, cost_max: u32) -> u64 {
+        each!(self, algorithm => algorithm.window_cost_max(cost_max))
     }
 }
 
@@ -247,9 +247,9 @@ mod tests {
 
     #[test]
     fn each_states_what_a_window_allows_at_most() {
-        let most = all().map(|policy| policy.most_in_any_window(1));
+        let most = all().map(|policy| policy.window_cost_max(1));
         assert_eq!(most, [100, 200, 199, 199, 100, 249, 109, 100]);
-        let most = all().map(|policy| policy.most_in_any_window(7));
+        let most = all().map(|policy| policy.window_cost_max(7));
         assert_eq!(most, [100, 200, 199, 199, 100, 249, 109, 106]);
     }
 

@@ -43,7 +43,7 @@ impl Rate {
 
     /// Returns the number of requests.
     #[must_use]
-    pub const fn calls(self) -> u32 {
+    pub const fn requests(self) -> u32 {
         self.calls
     }
 
@@ -62,7 +62,7 @@ mod tests {
     fn a_window_is_from_a_second_to_a_leap_year() {
         for window in [1_000_000, 60_000_000, 366 * 86_400_000_000] {
             let rate = Rate::new(0, DurationUs(window)).unwrap();
-            assert_eq!((rate.calls(), rate.window().0), (0, window));
+            assert_eq!((rate.requests(), rate.window().0), (0, window));
         }
         for window in [0, 999_999, 366 * 86_400_000_000 + 1, u64::MAX] {
             let window = DurationUs(window);

@@ -55,7 +55,7 @@ pub struct Row {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Remembers {
     /// Each request.
-    Calls,
+    Requests,
     /// Numbers of requests, in counters for intervals of time; see [`crate::counters`].
     Counts,
     /// Number of requests left, and the time of that count.
@@ -68,7 +68,7 @@ pub enum Remembers {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Early {
     /// Goes on at once.
-    GoesOn,
+    AtOnce,
     /// Waits for its turn.
     Waits,
 }
@@ -120,7 +120,7 @@ table! {
         name: "sub-windows-strict",
         settings: &[Setting::SubWindows],
         remembers: Remembers::Counts,
-        early: Early::GoesOn,
+        early: Early::AtOnce,
         lent: LeaseRule::LongerWindow,
         letter: "x",
         state_letter: "w",
@@ -131,8 +131,8 @@ table! {
     SlidingLog => Row {
         name: "sliding-log",
         settings: &[],
-        remembers: Remembers::Calls,
-        early: Early::GoesOn,
+        remembers: Remembers::Requests,
+        early: Early::AtOnce,
         lent: LeaseRule::LongerWindow,
         letter: "e",
         state_letter: "d",
@@ -147,7 +147,7 @@ table! {
         name: "fixed-window",
         settings: &[],
         remembers: Remembers::Counts,
-        early: Early::GoesOn,
+        early: Early::AtOnce,
         lent: LeaseRule::EndsWithWindow,
         letter: "f",
         state_letter: "f",
@@ -161,7 +161,7 @@ table! {
         name: "sliding-window",
         settings: &[],
         remembers: Remembers::Counts,
-        early: Early::GoesOn,
+        early: Early::AtOnce,
         lent: LeaseRule::LongerWindow,
         letter: "s",
         state_letter: "s",
@@ -175,7 +175,7 @@ table! {
         name: "sub-windows",
         settings: &[Setting::SubWindows],
         remembers: Remembers::Counts,
-        early: Early::GoesOn,
+        early: Early::AtOnce,
         lent: LeaseRule::LongerWindow,
         letter: "w",
         state_letter: "w",
@@ -187,7 +187,7 @@ table! {
         name: "token-bucket",
         settings: &[Setting::Burst, Setting::InitialBurst],
         remembers: Remembers::Tokens,
-        early: Early::GoesOn,
+        early: Early::AtOnce,
         lent: LeaseRule::SmallerBurst,
         letter: "t",
         state_letter: "t",
@@ -205,7 +205,7 @@ table! {
         name: "gcra",
         settings: &[Setting::Burst],
         remembers: Remembers::Time,
-        early: Early::GoesOn,
+        early: Early::AtOnce,
         lent: LeaseRule::SmallerBurst,
         letter: "g",
         state_letter: "g",
@@ -223,7 +223,7 @@ table! {
         state_letter: "l",
         number: 8,
         build: |rate, settings| {
-            let queue = settings.queue.unwrap_or_else(|| rate.calls());
+            let queue = settings.queue.unwrap_or_else(|| rate.requests());
             Ok(Policy::LeakyBucket(LeakyBucket::new(rate, queue)))
         },
         read_state: |numbers| {
@@ -240,7 +240,7 @@ fn parts(settings: &Settings) -> u32 {
 /// zero no burst allows any.
 #[must_use]
 pub fn burst(rate: Rate, settings: &Settings) -> u32 {
-    settings.burst.unwrap_or_else(|| rate.calls().max(1))
+    settings.burst.unwrap_or_else(|| rate.requests().max(1))
 }
 
 fn read_sub_windows(numbers: &[u64]) -> Option<State> {
@@ -306,7 +306,7 @@ impl Policy {
     pub const fn needs(&self) -> Needs {
         match self.row().remembers {
             Remembers::Counts => Needs::AtomicAdd,
-            Remembers::Calls | Remembers::Tokens | Remembers::Time => Needs::Transaction,
+            Remembers::Requests | Remembers::Tokens | Remembers::Time => Needs::Transaction,
         }
     }
 
@@ -418,7 +418,7 @@ mod tests {
             let mut state = State::New;
             let now = at("07:10:00");
             let verdicts = [(); 2].map(|()| policy.step(&mut state, now, Cost::ONE));
-            let second = crate::verdict::Outcome::Admit {
+            let second = crate::verdict::Outcome::Allow {
                 delay: crate::time::DurationUs::ZERO,
             };
             let waits = verdicts[1].outcome != second;

@@ -41,7 +41,7 @@ pub struct Entry {
     /// Time of the requests.
     pub at: TimestampUs,
     /// Cost of the requests.
-    pub calls: u32,
+    pub requests: u32,
 }
 
 /// Part of a log that counts at one point in time.
@@ -58,9 +58,9 @@ impl SlidingLog {
     ///
     /// [`SettingsError::LogTooLong`] for more than [`LOG_LONGEST`] requests.
     pub const fn new(rate: Rate) -> Result<Self, SettingsError> {
-        if rate.calls() > LOG_LONGEST {
+        if rate.requests() > LOG_LONGEST {
             return Err(SettingsError::LogTooLong {
-                calls: rate.calls(),
+                calls: rate.requests(),
                 most: LOG_LONGEST,
             });
         }
@@ -88,13 +88,13 @@ impl SlidingLog {
                 break;
             }
             live.from += 1;
-            live.sum = live.sum.saturating_sub(u64::from(entry.calls));
+            live.sum = live.sum.saturating_sub(u64::from(entry.requests));
         }
         live
     }
 
     fn standing(&self, state: &State, live: &Live, now: TimestampUs) -> Standing {
-        let left = u64::from(self.rate.calls()).saturating_sub(live.sum);
+        let left = u64::from(self.rate.requests()).saturating_sub(live.sum);
         let newest = state.entries.back().filter(|_| live.sum > 0);
         Standing {
             now,
@@ -124,10 +124,10 @@ impl SlidingLog {
 
     /// Returns when enough of the counted requests expire.
     fn fits_at(&self, state: &State, live: &Live, wanted: u64) -> Option<TimestampUs> {
-        let allowed = u64::from(self.rate.calls()).checked_sub(wanted)?;
+        let allowed = u64::from(self.rate.requests()).checked_sub(wanted)?;
         let mut left = live.sum;
         for entry in state.entries.iter().skip(live.from) {
-            left = left.saturating_sub(u64::from(entry.calls));
+            left = left.saturating_sub(u64::from(entry.requests));
             if left <= allowed {
                 return Some(entry.at + self.rate.window());
             }
@@ -152,9 +152,9 @@ impl State {
     #[must_use]
     pub fn from_entries(entries: impl IntoIterator<Item = Entry>) -> Self {
         let mut entries: VecDeque<Entry> = entries.into_iter().collect();
-        entries.retain(|entry| entry.calls > 0);
+        entries.retain(|entry| entry.requests > 0);
         entries.make_contiguous().sort_by_key(|entry| entry.at);
-        let sum = entries.iter().map(|entry| u64::from(entry.calls)).sum();
+        let sum = entries.iter().map(|entry| u64::from(entry.requests)).sum();
         Self { entries, sum }
     }
 
@@ -168,7 +168,7 @@ impl State {
         let mut before = TimestampUs(0);
         for entry in self.entries() {
             put(entry.at.since(before).0);
-            put(entry.calls.into());
+            put(entry.requests.into());
             before = entry.at;
         }
     }
@@ -183,8 +183,8 @@ impl State {
                 return None;
             };
             at = TimestampUs(at.0.checked_add(after)?);
-            let calls = u32::try_from(calls).ok().filter(|calls| *calls > 0)?;
-            Some(Entry { at, calls })
+            let requests = u32::try_from(calls).ok().filter(|calls| *calls > 0)?;
+            Some(Entry { at, requests })
         });
         let entries: Vec<Entry> = entries.collect::<Option<_>>()?;
         Some(Self::from_entries(entries))
@@ -205,22 +205,25 @@ impl State {
         self.sum += u64::from(taken);
         if let Some(newest) = self.entries.back_mut()
             && newest.at == at
-            && let Some(calls) = newest.calls.checked_add(taken)
+            && let Some(calls) = newest.requests.checked_add(taken)
         {
-            newest.calls = calls;
+            newest.requests = calls;
             return;
         }
-        self.entries.push_back(Entry { at, calls: taken });
+        self.entries.push_back(Entry {
+            at,
+            requests: taken,
+        });
     }
 
     fn pop(&mut self, back: u32) {
         let mut left = back;
         while let Some(newest) = self.entries.back_mut() {
-            let undone = newest.calls.min(left);
-            newest.calls -= undone;
+            let undone = newest.requests.min(left);
+            newest.requests -= undone;
             left -= undone;
             self.sum = self.sum.saturating_sub(u64::from(undone));
-            if newest.calls > 0 {
+            if newest.requests > 0 {
                 break;
             }
             self.entries.pop_back();
@@ -244,8 +247,8 @@ impl Algorithm for SlidingLog {
     }
 
     /// `calls`: all requests that a window allows are in the log when its last one comes.
-    fn most_in_any_window(&self, _cost_max: u32) -> u64 {
-        u64::from(self.rate.calls())
+    fn window_cost_max(&self, _cost_max: u32) -> u64 {
+        u64::from(self.rate.requests())
     }
 }
 

@@ -60,7 +60,7 @@ mod tests {
         for k in 0..1_000 {
             let now = TimestampUs(k * 606_061);
             let verdict = client.limit.step(&mut client.state, now, Cost::ONE);
-            assert!(verdict.is_admitted(), "{k}");
+            assert!(verdict.is_allowed(), "{k}");
             let truth = 100 - u32::try_from(k + 1).unwrap().min(99);
             assert!(verdict.remaining.abs_diff(truth) <= 1, "{k}: {verdict:?}");
         }

@@ -90,7 +90,7 @@ impl SubWindows {
     #[must_use]
     pub const fn counters(&self) -> Counters {
         let width = DurationUs(self.rate.window().0 / self.parts as u64);
-        Counters::new(self.rate.calls(), width, self.parts, self.oldest)
+        Counters::new(self.rate.requests(), width, self.parts, self.oldest)
     }
 
     pub(crate) fn settings(&self) -> Settings {
@@ -112,7 +112,7 @@ impl Algorithm for SubWindows {
         state.is_idle(&self.counters(), now)
     }
 
-    fn most_in_any_window(&self, _cost_max: u32) -> u64 {
+    fn window_cost_max(&self, _cost_max: u32) -> u64 {
         self.counters().most_in_any_window()
     }
 }
@@ -152,7 +152,7 @@ impl State {
         }
         let mut fitting = self.fitting(counters);
         let verdict = counters.step(&mut fitting.starts_at, &mut fitting.counts, now, cost);
-        if verdict.is_admitted() && cost != Cost::Peek {
+        if verdict.is_allowed() && cost != Cost::Peek {
             let is_empty = fitting.counts.iter().all(|&count| count == 0);
             *self = if is_empty { Self::default() } else { fitting };
         }

@@ -43,12 +43,12 @@ impl<A: Algorithm> Client<A> {
 
     /// Sends `calls` requests of cost one and returns how many are allowed.
     pub(crate) fn send(&mut self, time: &str, calls: u32) -> u32 {
-        let admitted = (0..calls).filter(|_| self.step(time, Cost::ONE).is_admitted());
+        let admitted = (0..calls).filter(|_| self.step(time, Cost::ONE).is_allowed());
         u32::try_from(admitted.count()).expect("`calls` has 32 bits")
     }
 
     pub(crate) fn takes(&mut self, time: &str, cost: u32) -> bool {
-        self.step(time, Cost::take(cost)).is_admitted()
+        self.step(time, Cost::take(cost)).is_allowed()
     }
 
     pub(crate) fn remaining(&mut self, time: &str) -> u32 {
@@ -59,7 +59,7 @@ impl<A: Algorithm> Client<A> {
     pub(crate) fn retry_at(&mut self, time: &str, cost: u32) -> Option<TimestampUs> {
         match self.step(time, Cost::take(cost)).outcome {
             Outcome::Reject { retry_after } => retry_after.map(|span| at(time) + span),
-            Outcome::Admit { .. } => None,
+            Outcome::Allow { .. } => None,
         }
     }
 

@@ -131,14 +131,14 @@ impl TokenBucket {
             };
         }
         let tokens = state.tokens.min(self.initial_burst);
-        if self.rate.calls() == 0 {
+        if self.rate.requests() == 0 {
             return State { tokens, ..*state };
         }
         let now = now.max(state.counted_at);
         // A longer window may have written a part that is too large.
         let part = state.part.min(window - 1);
         let passed = now.since(state.counted_at).0;
-        let parts = product(passed, u64::from(self.rate.calls())) + u128::from(part);
+        let parts = product(passed, u64::from(self.rate.requests())) + u128::from(part);
         let (new, part) = if parts < u128::from(window) {
             (0, parts)
         } else {
@@ -164,16 +164,16 @@ impl TokenBucket {
         if missing == 0 {
             return Some(counted.counted_at);
         }
-        if tokens > self.capacity || self.rate.calls() == 0 {
+        if tokens > self.capacity || self.rate.requests() == 0 {
             return None;
         }
         let parts = product(u64::from(missing), self.rate.window().0) - u128::from(counted.part);
-        let wait = div_ceil(parts, u64::from(self.rate.calls()));
+        let wait = div_ceil(parts, u64::from(self.rate.requests()));
         Some(counted.counted_at + DurationUs(wait))
     }
 
     fn standing(&self, counted: &State, now: TimestampUs) -> Standing {
-        let is_closed = self.rate.calls() == 0;
+        let is_closed = self.rate.requests() == 0;
         let full_at = self.holds_at(counted, self.capacity);
         Standing {
             now,
@@ -185,7 +185,7 @@ impl TokenBucket {
     fn take(&self, state: &mut State, now: TimestampUs, taken: Option<u32>) -> Verdict {
         let mut counted = self.count(state, now);
         let wanted = taken.unwrap_or(1);
-        if self.rate.calls() == 0 {
+        if self.rate.requests() == 0 {
             return self.standing(&counted, now).reject(None);
         }
         let Some(left) = counted.tokens.checked_sub(wanted) else {
@@ -264,7 +264,7 @@ impl Algorithm for TokenBucket {
             return true;
         }
         let quiet = now.since(state.counted_at);
-        if self.rate.calls() == 0 {
+        if self.rate.requests() == 0 {
             // Nothing refills. A client that is new again after a window gets no more than in one
             // window.
             return quiet >= self.rate.window();
@@ -275,8 +275,8 @@ impl Algorithm for TokenBucket {
     /// The initial burst (never less than the capacity) `+ calls - 1`. There are never more tokens
     /// than that burst, and less than a window makes less than `calls` new ones. If the bucket is
     /// forgotten between two requests, they are a window apart.
-    fn most_in_any_window(&self, _cost_max: u32) -> u64 {
-        match self.rate.calls() {
+    fn window_cost_max(&self, _cost_max: u32) -> u64 {
+        match self.rate.requests() {
             0 => 0,
             calls => u64::from(self.initial_burst) + u64::from(calls) - 1,
         }
@@ -338,7 +338,7 @@ mod tests {
         let (mut now, mut admitted) = (TimestampUs(0), 0);
         while now < TimestampUs(0) + MINUTE.times(60) {
             match client.limit.step(&mut client.state, now, Cost::ONE).outcome {
-                Outcome::Admit { .. } => admitted += 1,
+                Outcome::Allow { .. } => admitted += 1,
                 Outcome::Reject { retry_after } => now = now + retry_after.unwrap(),
             }
         }
@@ -349,7 +349,7 @@ mod tests {
             let now = TimestampUs(ms * 1_000);
             busy.limit
                 .step(&mut busy.state, now, Cost::ONE)
-                .is_admitted()
+                .is_allowed()
         });
         assert_eq!(admitted.count(), 421);
     }
@@ -363,7 +363,7 @@ mod tests {
             client.limit.step(&mut client.state, now, cost)
         };
         // 1.05 tokens every nine seconds.
-        assert!((1..=180).all(|k| step(9 * k, Cost::ONE).is_admitted()));
+        assert!((1..=180).all(|k| step(9 * k, Cost::ONE).is_allowed()));
         assert_eq!(step(9 * 180, Cost::Peek).remaining, 9);
     }
 

@@ -17,7 +17,7 @@ pub struct Verdict {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Outcome {
     /// Allowed; its cost was taken.
-    Admit {
+    Allow {
         /// Time to wait first. Zero in all algorithms but the leaky bucket.
         delay: DurationUs,
     },
@@ -32,8 +32,8 @@ pub enum Outcome {
 impl Verdict {
     /// Whether the request is allowed, at once or later.
     #[must_use]
-    pub const fn is_admitted(&self) -> bool {
-        matches!(self.outcome, Outcome::Admit { .. })
+    pub const fn is_allowed(&self) -> bool {
+        matches!(self.outcome, Outcome::Allow { .. })
     }
 }
 
@@ -53,7 +53,7 @@ impl Standing {
     /// Allows a request that goes on at `departs_at`.
     pub(crate) fn admit_at(self, departs_at: TimestampUs) -> Verdict {
         let delay = departs_at.since(self.now);
-        self.verdict(Outcome::Admit { delay })
+        self.verdict(Outcome::Allow { delay })
     }
 
     pub(crate) fn reject(self, retry_at: Option<TimestampUs>) -> Verdict {

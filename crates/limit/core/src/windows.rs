@@ -49,7 +49,7 @@ impl<const COUNTERS: usize> Windows<COUNTERS> {
     #[must_use]
     pub const fn counters(&self) -> Counters {
         let (oldest, older) = Self::OLDEST;
-        Counters::new(self.rate.calls(), self.rate.window(), older, oldest)
+        Counters::new(self.rate.requests(), self.rate.window(), older, oldest)
     }
 
     pub(crate) fn settings(&self) -> Settings {
@@ -69,7 +69,7 @@ impl<const COUNTERS: usize> Algorithm for Windows<COUNTERS> {
         self.counters().is_idle(state.starts_at, &state.counts, now)
     }
 
-    fn most_in_any_window(&self, _cost_max: u32) -> u64 {
+    fn window_cost_max(&self, _cost_max: u32) -> u64 {
         self.counters().most_in_any_window()
     }
 }

@@ -10,7 +10,7 @@ use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::local::Fill;
 use anteroom_limit_store::mixed::MixedCounts;
 use anteroom_limit_store::shared::{CountsError, SharedAcquire, SharedCounts};
-use anteroom_limit_store::{CallKey, KeyMaker};
+use anteroom_limit_store::{ClientKey, KeyMaker};
 use futures_util::future::try_join_all;
 
 pub(crate) use anteroom_limit_store::mixed::MixedAcquire as LocalAcquire;
@@ -65,12 +65,12 @@ impl Counts {
         match self {
             Self::Local(counts) => {
                 let mut verdicts = Vec::with_capacity(acquires.len());
-                counts.charge_all(acquires, now, &mut verdicts);
+                counts.acquire_all(acquires, now, &mut verdicts);
                 Ok(verdicts)
             }
             Self::Shared(store) => {
                 let acquires: Vec<_> = acquires.iter().map(shared).collect();
-                let verdicts = store.charge(&acquires).await?;
+                let verdicts = store.acquire(&acquires).await?;
                 debug_assert_eq!(verdicts.len(), acquires.len());
                 Ok(verdicts)
             }
@@ -88,7 +88,7 @@ impl Counts {
                 let mut verdicts = Vec::with_capacity(acquires.len());
                 let mut one = Vec::with_capacity(1);
                 for acquire in acquires {
-                    counts.charge_all(&[*acquire], now, &mut one);
+                    counts.acquire_all(&[*acquire], now, &mut one);
                     verdicts.append(&mut one);
                 }
                 Ok(verdicts)
@@ -118,7 +118,7 @@ const fn shared<'c>(acquire: &LocalAcquire<'c>) -> SharedAcquire<'c> {
 
 /// Returns the key of a counter. It includes the kind of the policy, so that a limit of another
 /// kind starts anew.
-pub(crate) fn key_of(keys: &KeyMaker, counter: &CounterIdentity, policy: &Policy) -> CallKey {
+pub(crate) fn key_of(keys: &KeyMaker, counter: &CounterIdentity, policy: &Policy) -> ClientKey {
     keys.key([counter.as_bytes(), &kind_of(policy)])
 }
 

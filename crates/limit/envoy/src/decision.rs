@@ -13,7 +13,7 @@ use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::{Outcome, Verdict};
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::shared::CountsError;
 
 use crate::counting::{Counts, LocalAcquire};
@@ -23,7 +23,7 @@ use crate::counting::{Counts, LocalAcquire};
 pub(crate) struct MatchedLimit<'l> {
     pub(crate) limit: &'l AppliedLimit<'l>,
     pub(crate) policy: Policy,
-    pub(crate) key: CallKey,
+    pub(crate) key: ClientKey,
     pub(crate) cost: Cost,
 }
 
@@ -84,7 +84,7 @@ impl RequestVerdict {
         let verdicts = met.iter().zip(&self.verdicts);
         let deciding = verdicts.filter(|(met, _)| met.role() != LimitRole::None);
         let delays = deciding.map(|(_, verdict)| match verdict.outcome {
-            Outcome::Admit { delay } => delay,
+            Outcome::Allow { delay } => delay,
             Outcome::Reject { .. } => DurationUs::ZERO,
         });
         delays.max().unwrap_or_default()
@@ -104,7 +104,7 @@ pub(crate) async fn decide(
         let acquires: Vec<LocalAcquire<'_>> = met.iter().map(MatchedLimit::acquire).collect();
         let verdicts = counts.charge_all(&acquires, now).await?;
         return Ok(RequestVerdict {
-            is_over: !verdicts.iter().all(Verdict::is_admitted),
+            is_over: !verdicts.iter().all(Verdict::is_allowed),
             verdicts,
         });
     }
@@ -140,14 +140,14 @@ impl<'j> Decider<'j> {
             [LimitRole::Plain, LimitRole::Quota, LimitRole::None].map(|role| self.of(role));
         let acquires = self.acquires(&plain);
         let verdicts = self.counts.charge_all(&acquires, self.now).await?;
-        let mut is_over = !verdicts.iter().all(Verdict::is_admitted);
+        let mut is_over = !verdicts.iter().all(Verdict::is_allowed);
         self.record(&plain, verdicts);
         if is_over {
             self.peek(&quotas).await?;
         } else if !quotas.is_empty() {
             let acquires = self.acquires(&quotas);
             let verdicts = self.counts.acquire_each(&acquires, self.now).await?;
-            is_over = !verdicts.iter().any(Verdict::is_admitted);
+            is_over = !verdicts.iter().any(Verdict::is_allowed);
             self.record(&quotas, verdicts);
             if is_over {
                 self.refund(&plain).await?;
@@ -172,7 +172,7 @@ impl<'j> Decider<'j> {
         let short: Vec<LocalAcquire<'_>> = acquires
             .iter()
             .zip(&verdicts)
-            .filter(|(_, verdict)| !verdict.is_admitted() && verdict.remaining > 0)
+            .filter(|(_, verdict)| !verdict.is_allowed() && verdict.remaining > 0)
             .filter_map(|(acquire, verdict)| match acquire.cost {
                 Cost::Take(_) => Some(LocalAcquire {
                     cost: Cost::take(verdict.remaining),
@@ -183,7 +183,7 @@ impl<'j> Decider<'j> {
             .collect();
         self.counts.acquire_each(&short, self.now).await?;
         self.record(&everything, verdicts);
-        let rejects = |at: &usize| !self.verdict(*at).is_admitted();
+        let rejects = |at: &usize| !self.verdict(*at).is_allowed();
         let (plain, quotas) = (self.of(LimitRole::Plain), self.of(LimitRole::Quota));
         let is_plain_over = plain.iter().any(rejects);
         let is_quota_over = !quotas.is_empty() && quotas.iter().all(rejects);

@@ -14,7 +14,7 @@ use anteroom_limit::settings::SettingsError;
 use anteroom_limit_store::clock::Now;
 use anteroom_limit_store::outage::Outage;
 use anteroom_limit_store::shared::CountsError;
-use anteroom_limit_store::{CallKey, KeyMaker};
+use anteroom_limit_store::{ClientKey, KeyMaker};
 use arc_swap::ArcSwap;
 use tokio::time::Instant;
 use tonic::{Code, Status};
@@ -219,7 +219,7 @@ impl RequestHandler {
     }
 
     /// Returns the key of a counter in this store.
-    pub(crate) fn key_of(&self, counter: &CounterIdentity, policy: &Policy) -> CallKey {
+    pub(crate) fn key_of(&self, counter: &CounterIdentity, policy: &Policy) -> ClientKey {
         key_of(&self.keys, counter, policy)
     }
 
@@ -232,7 +232,7 @@ impl RequestHandler {
                 let cause = error as &dyn std::error::Error;
                 tracing::error!(cause, "rate limits cannot be counted");
             }
-            None if self.outage.handle_answer(now, || false) => {
+            None if self.outage.handle_reply(now, || false) => {
                 tracing::info!("rate limits are counted again");
             }
             _ => {}

@@ -95,7 +95,7 @@ impl DescriptorOutcome<'_> {
             },
             Self::Limit(met, verdict) => {
                 let limit = &met.limit;
-                let is_over = !verdict.is_admitted() && !limit.is_shadow;
+                let is_over = !verdict.is_allowed() && !limit.is_shadow;
                 DescriptorStatus {
                     code: if is_over { Code::OverLimit.into() } else { ok },
                     current_limit: Some(RateLimit {
@@ -122,7 +122,7 @@ impl DescriptorOutcome<'_> {
 /// Other limits reset when all of their capacity is free; after a rejection, the earlier retry time
 /// is returned.
 fn reset(policy: &Policy, verdict: &Verdict, now: TimestampUs) -> DurationUs {
-    if let Some(left) = policy.begins_anew_after(now) {
+    if let Some(left) = policy.resets_after(now) {
         // By the store's own clock, if anything was taken.
         return if verdict.full_after > DurationUs::ZERO {
             verdict.full_after

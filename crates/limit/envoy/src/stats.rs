@@ -299,7 +299,7 @@ fn count_verdict(stats: &LimitCounters, limit: &AppliedLimit<'_>, verdict: &Verd
     let hits = limit.hits.min(HITS_MAX);
     let add = |which: Hits, hits: u64| add(&stats[which as usize], hits);
     add(Hits::Total, hits);
-    if verdict.is_admitted() {
+    if verdict.is_allowed() {
         add(Hits::Within, hits);
         let most = u64::from(limit.requests_per_unit);
         let used = most.saturating_sub(verdict.remaining.into());

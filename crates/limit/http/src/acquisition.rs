@@ -15,7 +15,7 @@ use anteroom_config::{OnLimit, OnLimitStoreFailure};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::{Outcome, Verdict};
-use anteroom_limit_store::local::{LocalAcquire, charge_all};
+use anteroom_limit_store::local::{LocalAcquire, acquire_all};
 use anteroom_limit_store::shared::{CountsError, SharedAcquire};
 use smallvec::SmallVec;
 use tokio::time::Instant;
@@ -79,9 +79,9 @@ impl<'p> Acquisition<'p> {
             && is_local(&counted)
         {
             let acquire = counted.limit.acquire(counted.key, delayed);
-            let verdict = acquire.counts.charge(&acquire, limiter.now());
+            let verdict = acquire.counts.acquire(&acquire, limiter.now());
             self.verdicts.push(Some(verdict));
-            return Some(AcquireOutcome::of(verdict.is_admitted()));
+            return Some(AcquireOutcome::of(verdict.is_allowed()));
         }
         self.verdicts.resize(self.counted.len(), None);
         if let [counted] = *self.counted {
@@ -121,13 +121,13 @@ impl<'p> Acquisition<'p> {
         let policy = counted.policy();
         let acquire = counted.shared(&policy, counted.limit.cost);
         let mut verdicts = Vec::with_capacity(1);
-        let decided = store.counts.charge_now(&[acquire], &mut verdicts)?;
+        let decided = store.counts.try_acquire_now(&[acquire], &mut verdicts)?;
         // After a failure nothing was acquired, and the slow path reports it.
         decided.ok()?;
         let verdict = *verdicts.first()?;
         counted.note_reply(store);
         self.verdicts[0] = Some(verdict);
-        Some(AcquireOutcome::of(verdict.is_admitted()))
+        Some(AcquireOutcome::of(verdict.is_allowed()))
     }
 
     /// Returns the verdicts of the limits that were tried.
@@ -138,8 +138,7 @@ impl<'p> Acquisition<'p> {
 
     /// Returns the verdicts that reject the request.
     pub(crate) fn rejecting(&self) -> impl Iterator<Item = (CoveredLimit<'p>, Verdict)> {
-        self.verdicts()
-            .filter(|(_, verdict)| !verdict.is_admitted())
+        self.verdicts().filter(|(_, verdict)| !verdict.is_allowed())
     }
 
     async fn acquire_everywhere(
@@ -228,11 +227,11 @@ impl<'p> Acquisition<'p> {
                 cost,
                 ..limit.acquire(key, delayed)
             };
-            let verdict = limit.kept.counts.charge(&acquire, now);
+            let verdict = limit.kept.counts.acquire(&acquire, now);
             // The peek was for a cost of one.
             let is_short =
                 limit.on_limit == OnLimit::Reject && verdict.remaining < least(limit.cost);
-            is_short || !verdict.is_admitted()
+            is_short || !verdict.is_allowed()
         })
     }
 
@@ -248,7 +247,7 @@ impl<'p> Acquisition<'p> {
         });
         let acquires: Vec<LocalAcquire<'_>> = acquires.collect();
         let mut verdicts = Vec::with_capacity(acquires.len());
-        let is_admitted = charge_all(&acquires, now, &mut verdicts);
+        let is_admitted = acquire_all(&acquires, now, &mut verdicts);
         for (at, verdict) in local.iter().zip(verdicts) {
             self.verdicts[*at] = Some(verdict);
         }
@@ -263,7 +262,7 @@ impl<'p> Acquisition<'p> {
                 cost,
                 ..limit.acquire(key, Duration::ZERO)
             };
-            limit.kept.counts.charge(&acquire, now);
+            limit.kept.counts.acquire(&acquire, now);
         }
     }
 
@@ -283,15 +282,15 @@ impl<'p> Acquisition<'p> {
                 counted.shared(policy, counted.limit.cost)
             })
             .collect();
-        let verdicts = store.counts.charge(&acquires).await?;
-        let is_acquired = verdicts.iter().all(Verdict::is_admitted);
+        let verdicts = store.counts.acquire(&acquires).await?;
+        let is_acquired = verdicts.iter().all(Verdict::is_allowed);
         let mut is_admitted = true;
         for (at, verdict) in group.iter().zip(verdicts) {
             let counted = self.counted[*at];
             counted.note_reply(store);
             let limit = counted.limit;
             let verdict = within_delay_max(verdict, limit.delay_max().saturating_sub(delayed));
-            is_admitted &= verdict.is_admitted();
+            is_admitted &= verdict.is_allowed();
             self.verdicts[*at] = Some(verdict);
         }
         if is_acquired && !is_admitted {
@@ -381,7 +380,7 @@ fn refund(cost: Cost) -> Cost {
 
 /// Rejects a request whose delay is longer than its limit allows.
 fn within_delay_max(verdict: Verdict, delay_max: Duration) -> Verdict {
-    let Outcome::Admit { delay } = verdict.outcome else {
+    let Outcome::Allow { delay } = verdict.outcome else {
         return verdict;
     };
     let Some(over) = Duration::from(delay).checked_sub(delay_max) else {

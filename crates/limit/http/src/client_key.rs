@@ -11,7 +11,7 @@
 use std::borrow::Cow;
 use std::net::{IpAddr, Ipv6Addr};
 
-use anteroom_limit_store::{CallKey, KeyMaker};
+use anteroom_limit_store::{ClientKey, KeyMaker};
 use anteroom_proxy::cookies;
 use anteroom_proxy::forwarded::is_same;
 use anteroom_proxy::path::Readings;
@@ -103,7 +103,7 @@ impl Part {
 }
 
 /// Keys of the clients of a request: nearly always one.
-pub(crate) type Clients = SmallVec<[CallKey; 1]>;
+pub(crate) type Clients = SmallVec<[ClientKey; 1]>;
 
 /// Returns the keys of the clients of a request. Without parts, all requests share one client.
 pub(crate) fn keys_of(
@@ -140,7 +140,7 @@ pub(crate) fn key_of_named(
     ipv6_prefix: u8,
     keys: &KeyMaker,
     texts: &[String],
-) -> Option<CallKey> {
+) -> Option<ClientKey> {
     let values = parts.iter().zip(texts);
     let values = values.map(|(part, text)| part.named(ipv6_prefix, text));
     let values = values.collect::<Option<Vec<_>>>()?;
@@ -149,7 +149,7 @@ pub(crate) fn key_of_named(
 
 /// Returns the key of an address, for requests without the configured parts. It differs from the
 /// key of every client that has them.
-pub(crate) fn key_of_address(keys: &KeyMaker, address: IpAddr, ipv6_prefix: u8) -> CallKey {
+pub(crate) fn key_of_address(keys: &KeyMaker, address: IpAddr, ipv6_prefix: u8) -> ClientKey {
     let network = network(address, ipv6_prefix);
     keys.key([&b"address"[..], &b"instead"[..], &*network, b"", b""])
 }

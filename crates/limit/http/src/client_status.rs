@@ -6,7 +6,7 @@ use anteroom_config::Client;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::verdict::Outcome;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::local::LocalAcquire;
 use anteroom_limit_store::shared::{CountsError, SharedAcquire};
 use arc_swap::Guard;
@@ -17,7 +17,7 @@ use crate::limiter::Limiter;
 
 /// State of one client under one limit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Standing {
+pub struct ClientStatus {
     /// Rate of the client.
     pub rate: Rate,
     /// Requests of cost one that would be allowed now.
@@ -40,7 +40,7 @@ impl Limiter {
         &self,
         limit: &str,
         client: &Client,
-    ) -> Result<Option<Standing>, CountsError> {
+    ) -> Result<Option<ClientStatus>, CountsError> {
         let plan = Guard::into_inner(self.plan());
         let known = plan.limits.iter().find(|known| &*known.name == limit);
         let Some((limit, key)) = known.and_then(|limit| Some((limit, key_of(limit, client)?)))
@@ -56,7 +56,7 @@ impl Limiter {
                     key,
                     cost: Cost::Peek,
                 };
-                let verdicts = store.counts.charge(&[peek]).await?;
+                let verdicts = store.counts.acquire(&[peek]).await?;
                 let Some(verdict) = verdicts.first() else {
                     return Ok(None);
                 };
@@ -67,14 +67,14 @@ impl Limiter {
                     cost: Cost::Peek,
                     ..limit.acquire(key, Duration::ZERO)
                 };
-                limit.kept.counts.charge(&peek, self.now())
+                limit.kept.counts.acquire(&peek, self.now())
             }
         };
-        Ok(Some(Standing {
+        Ok(Some(ClientStatus {
             rate: policy.rate(),
             remaining: verdict.remaining,
             free_after: match verdict.outcome {
-                Outcome::Admit { delay } => Some(delay.into()),
+                Outcome::Allow { delay } => Some(delay.into()),
                 Outcome::Reject { retry_after } => retry_after.map(Into::into),
             },
             full_after: verdict.full_after.into(),
@@ -82,7 +82,7 @@ impl Limiter {
     }
 }
 
-fn key_of(limit: &Limit, client: &Client) -> Option<CallKey> {
+fn key_of(limit: &Limit, client: &Client) -> Option<ClientKey> {
     if limit.parts.len() != client.0.len() {
         return None;
     }

@@ -2,7 +2,7 @@
 
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::shared::SharedAcquire;
 
 use crate::limit::Limit;
@@ -12,7 +12,7 @@ use crate::stores::SharedStore;
 #[derive(Clone, Copy)]
 pub(crate) struct CoveredLimit<'p> {
     pub(crate) limit: &'p Limit,
-    pub(crate) key: CallKey,
+    pub(crate) key: ClientKey,
 }
 
 impl<'p> CoveredLimit<'p> {

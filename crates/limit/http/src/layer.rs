@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use anteroom_proxy::body::{AnswerBody, Body};
-use anteroom_proxy::request_context::{CannotWait, RequestContext};
+use anteroom_proxy::body::{Body, ResponseBody};
+use anteroom_proxy::request_context::{CannotQueue, RequestContext};
 use arc_swap::Guard;
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, SET_COOKIE};
@@ -135,7 +135,7 @@ where
         + 'static,
     S::Future: Send + 'static,
     B: Send + 'static,
-    R: AnswerBody,
+    R: ResponseBody,
 {
     type Response = Response<R>;
     type Error = Infallible;
@@ -176,7 +176,7 @@ impl<S: Clone> RateLimited<S> {
         S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible> + Send + 'static,
         S::Future: Send + 'static,
         B: Send + 'static,
-        R: AnswerBody,
+        R: ResponseBody,
     {
         // The service that was polled ready serves this request; the clone is polled later.
         let next = self.inner.clone();
@@ -196,7 +196,7 @@ async fn serve<S, B, R>(
 ) -> Response<R>
 where
     S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
-    R: AnswerBody,
+    R: ResponseBody,
 {
     let mut limited = match LimitedRequest::of(&limiter, &plan, &request) {
         Ok(limited) => limited,
@@ -222,7 +222,7 @@ where
                 context.is_over_limit = true;
             }
             let Ok(mut response) = inner.call(request).await;
-            if response.extensions_mut().remove::<CannotWait>().is_none() {
+            if response.extensions_mut().remove::<CannotQueue>().is_none() {
                 limited.count_over_limit(Event::Wait);
                 return response;
             }
@@ -236,7 +236,7 @@ where
 }
 
 /// Returns the response to a rejected request.
-fn reject<B, R: AnswerBody>(
+fn reject<B, R: ResponseBody>(
     limited: &LimitedRequest<'_>,
     limiter: &Limiter,
     request: &Request<B>,
@@ -277,7 +277,7 @@ fn over_limit(
 
 /// Returns a response of the limits; to HEAD without its body, which hyper 1.12 would send over
 /// HTTP/2.
-fn own<R: AnswerBody>(response: Response<Bytes>, is_head: bool) -> Response<R> {
+fn own<R: ResponseBody>(response: Response<Bytes>, is_head: bool) -> Response<R> {
     let body = |bytes| {
         if is_head {
             Body::empty()
@@ -289,7 +289,7 @@ fn own<R: AnswerBody>(response: Response<Bytes>, is_head: bool) -> Response<R> {
 }
 
 /// Returns a response without a body, for malformed requests.
-fn bare<R: AnswerBody>(status: StatusCode) -> Response<R> {
+fn bare<R: ResponseBody>(status: StatusCode) -> Response<R> {
     let mut response = Response::new(R::from_own(Body::empty()));
     *response.status_mut() = status;
     let no_store = HeaderValue::from_static("no-store");

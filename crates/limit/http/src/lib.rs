@@ -30,10 +30,10 @@ mod stores;
 mod tokens;
 mod too_many_requests;
 
-pub use client_status::Standing;
+pub use client_status::ClientStatus;
 pub use counters::Event;
 pub use layer::{Limited, RateLimitLayer, RateLimited};
-pub use limiter::{Limiter, LimiterStats, Surroundings};
+pub use limiter::{Limiter, LimiterContext, LimiterStats};
 pub use plan::{Plan, PlanError, problems};
 pub use stores::CountStores;
 pub use tokens::{Tokens, TokensError};

@@ -10,7 +10,7 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::time::DurationUs;
 use anteroom_limit::verdict::Verdict;
 use anteroom_limit_store::local::{LocalAcquire, LocalCounts};
-use anteroom_limit_store::{CallKey, KeyMaker};
+use anteroom_limit_store::{ClientKey, KeyMaker};
 use http::HeaderValue;
 use smallvec::smallvec;
 
@@ -42,7 +42,7 @@ pub(crate) struct Limit {
     /// Shared store that counts it; `None` for a local limit.
     pub(crate) shared_store: Option<SharedStore>,
     /// Clients with settings of their own.
-    pub(crate) own: HashMap<CallKey, Policy>,
+    pub(crate) own: HashMap<ClientKey, Policy>,
     pub(crate) kept: Arc<RetainedState>,
 }
 
@@ -108,24 +108,24 @@ impl Limit {
     }
 
     /// Returns the acquisition for one client of a request that has waited for `delayed`.
-    pub(crate) fn acquire(&self, key: CallKey, delayed: Duration) -> LocalAcquire<'_> {
+    pub(crate) fn acquire(&self, key: ClientKey, delayed: Duration) -> LocalAcquire<'_> {
         let delay_max = self.delay_max().saturating_sub(delayed).as_micros();
         LocalAcquire {
             counts: &self.kept.counts,
             policy: &self.policy,
             key,
             cost: self.cost,
-            patience: DurationUs(u64::try_from(delay_max).unwrap_or(u64::MAX)),
+            delay_max: DurationUs(u64::try_from(delay_max).unwrap_or(u64::MAX)),
         }
     }
 
     /// Returns the policy of this client.
-    pub(crate) fn policy_of(&self, key: CallKey) -> Policy {
+    pub(crate) fn policy_of(&self, key: ClientKey) -> Policy {
         self.kept.counts.own_policy(key).unwrap_or(self.policy)
     }
 
     /// Returns the outcome for this client.
-    pub(crate) fn outcome(&self, key: CallKey, verdict: Verdict) -> LimitOutcome<'_> {
+    pub(crate) fn outcome(&self, key: ClientKey, verdict: Verdict) -> LimitOutcome<'_> {
         let own = self.kept.counts.own_policy(key);
         LimitOutcome {
             name: &self.name,
@@ -144,7 +144,7 @@ impl Limit {
         self.kept.counts.set_keys_max(self.keys_max);
         self.kept.counts.set_own(&self.own);
         if let Some(shared_store) = &self.shared_store {
-            shared_store.counts.expect_calls();
+            shared_store.counts.expect_requests();
         }
     }
 }

@@ -104,7 +104,7 @@ impl<'p> LimitedRequest<'p> {
             acquisition: Acquisition::default(),
             shadows: Vec::new(),
             skipped: Vec::new(),
-            is_inside: visitor.is_some_and(|visitor| visitor.is_inside),
+            is_inside: visitor.is_some_and(|visitor| visitor.is_active),
             is_over_early: false,
             early_rejection: None,
             delayed: Duration::ZERO,
@@ -338,7 +338,7 @@ impl<'p> LimitedRequest<'p> {
     pub(crate) fn outcomes(&self) -> SmallVec<[LimitOutcome<'_>; 2]> {
         let mut nearest: SmallVec<[(CoveredLimit<'_>, Verdict); 2]> = SmallVec::new();
         for (counted, verdict) in self.acquisition.verdicts() {
-            let nearness = |verdict: &Verdict| (verdict.is_admitted(), verdict.remaining);
+            let nearness = |verdict: &Verdict| (verdict.is_allowed(), verdict.remaining);
             match nearest.last_mut() {
                 Some((known, known_verdict)) if known.is_same_limit(&counted) => {
                     if nearness(&verdict) < nearness(known_verdict) {
@@ -360,7 +360,7 @@ fn wait_of(verdicts: impl IntoIterator<Item = Verdict>) -> Option<DurationUs> {
     let mut longest = DurationUs::ZERO;
     for verdict in verdicts {
         match verdict.outcome {
-            Outcome::Admit { delay } => longest = longest.max(delay),
+            Outcome::Allow { delay } => longest = longest.max(delay),
             Outcome::Reject { retry_after } => longest = longest.max(retry_after?),
         }
     }
@@ -375,7 +375,7 @@ mod tests {
     #[test]
     fn the_longest_wait_counts_and_never_is_longest() {
         let delayed = Verdict {
-            outcome: Outcome::Admit {
+            outcome: Outcome::Allow {
                 delay: DurationUs(9),
             },
             ..rejected(None)

@@ -30,7 +30,7 @@ const SWEEP_PERIOD: Duration = Duration::from_secs(30);
 const SHADOWS_MAX: usize = 1_024;
 
 /// Environment of a limiter.
-pub trait Surroundings: Send + Sync + 'static {
+pub trait LimiterContext: Send + Sync + 'static {
     /// Returns the time for counting: microseconds since the Unix epoch, on a clock that does not
     /// jump.
     fn now(&self) -> TimestampUs;
@@ -72,7 +72,7 @@ pub struct Limiter {
     stores: CountStores,
     /// Permits for counting in shadow mode at shared stores; see [`SHADOWS_MAX`].
     shadows: Arc<Semaphore>,
-    surroundings: Box<dyn Surroundings>,
+    surroundings: Box<dyn LimiterContext>,
 }
 
 /// Statistics of one limit.
@@ -87,7 +87,7 @@ pub struct LimiterStats {
     /// Most clients that it can remember.
     pub keys_max: usize,
     /// Requests that were counted in the overflow entry since the process started.
-    pub crowded: u64,
+    pub overflowed: u64,
     /// Requests that could not be counted because the store was unavailable, since the process
     /// started.
     pub store_failures: u64,
@@ -106,7 +106,7 @@ impl Limiter {
     pub fn new(
         limits: &[LimitConfig],
         stores: CountStores,
-        surroundings: impl Surroundings,
+        surroundings: impl LimiterContext,
     ) -> Result<Arc<Self>, PlanError> {
         let limiter = Self {
             plan: ArcSwap::default(),
@@ -168,7 +168,7 @@ impl Limiter {
                 events: limit.kept.counters.read().to_vec(),
                 keys: fill.keys,
                 keys_max: limit.keys_max,
-                crowded: fill.crowded,
+                overflowed: fill.overflows,
                 store_failures: limit.kept.contact.failures(),
                 store: limit.store.word(),
                 store_failed_ago: limit.kept.contact.failed_ago(),

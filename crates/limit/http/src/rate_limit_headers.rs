@@ -41,7 +41,7 @@ impl LimitOutcome<'_> {
                 retry_after: Some(after),
             } => after.secs_ceil(),
             Outcome::Reject { retry_after: None } => NEVER_SECONDS,
-            Outcome::Admit { .. } => self.verdict.full_after.secs_ceil(),
+            Outcome::Allow { .. } => self.verdict.full_after.secs_ceil(),
         }
     }
 }
@@ -81,14 +81,14 @@ impl HeaderValues {
         let nearest = outcomes
             .iter()
             .filter(|one| one.headers.legacy.is_some())
-            .min_by_key(|one| (one.verdict.is_admitted(), one.verdict.remaining));
+            .min_by_key(|one| (one.verdict.is_allowed(), one.verdict.remaining));
         let legacy = nearest.map(|one| {
             let mut reset = one.effective_seconds();
             if one.headers.legacy == Some(LegacyReset::Epoch) {
                 reset = reset.saturating_add(now_seconds());
             }
             Legacy {
-                limit: one.rate.calls(),
+                limit: one.rate.requests(),
                 remaining: one.verdict.remaining,
                 reset,
             }
@@ -148,7 +148,7 @@ impl List {
 
     fn policy(&mut self, name: &str, rate: Rate) {
         self.begin(name);
-        self.number(";q=", u64::from(rate.calls()));
+        self.number(";q=", u64::from(rate.requests()));
         self.number(";w=", rate.window().secs_ceil());
     }
 

@@ -17,7 +17,7 @@ impl CoveredLimit<'_> {
         let counters = &limit.kept.counters;
         let Some(store) = &limit.shared_store else {
             let acquire = limit.acquire(key, Duration::ZERO);
-            let verdict = limit.kept.counts.charge(&acquire, limiter.now());
+            let verdict = limit.kept.counts.acquire(&acquire, limiter.now());
             counters.count(event_of(&verdict));
             return;
         };
@@ -34,7 +34,7 @@ impl CoveredLimit<'_> {
                 key,
                 cost,
             };
-            match counts.charge(&[acquire]).await {
+            match counts.acquire(&[acquire]).await {
                 Ok(verdicts) => {
                     kept.contact.note_reply(&*counts, &name, key);
                     let event = verdicts.first().map_or(Event::Uncounted, event_of);
@@ -51,6 +51,6 @@ impl CoveredLimit<'_> {
 }
 
 fn event_of(verdict: &Verdict) -> Event {
-    let is_free = matches!(verdict.outcome, Outcome::Admit { delay } if delay.0 == 0);
+    let is_free = matches!(verdict.outcome, Outcome::Allow { delay } if delay.0 == 0);
     if is_free { Event::Admit } else { Event::Shadow }
 }

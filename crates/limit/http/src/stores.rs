@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use anteroom_config::{LimitStore, OnLimitStoreFailure};
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::outage::Outage;
 use anteroom_limit_store::shared::{CountsError, SharedCounts};
 use tokio::time::Instant;
@@ -73,8 +73,8 @@ impl SharedStore {
 
     /// Whether requests of a client are rejected without reaching the store: it is unavailable, and
     /// leases must not be spent then.
-    pub(crate) fn is_closed(&self, limit: &str, key: CallKey) -> bool {
-        self.on_failure == OnLimitStoreFailure::Closed && self.counts.is_away(limit, key)
+    pub(crate) fn is_closed(&self, limit: &str, key: ClientKey) -> bool {
+        self.on_failure == OnLimitStoreFailure::Closed && self.counts.is_unavailable(limit, key)
     }
 }
 
@@ -101,11 +101,11 @@ impl Default for StoreContact {
 impl StoreContact {
     /// Records that the store has decided about a request of this client. If it reports itself as
     /// unavailable, it decided from leases and has not recovered.
-    pub(crate) fn note_reply(&self, store: &dyn SharedCounts, limit: &str, key: CallKey) {
-        let is_unavailable = || store.is_away(limit, key);
+    pub(crate) fn note_reply(&self, store: &dyn SharedCounts, limit: &str, key: ClientKey) {
+        let is_unavailable = || store.is_unavailable(limit, key);
         if self
             .outage
-            .handle_answer(self.began.elapsed(), is_unavailable)
+            .handle_reply(self.began.elapsed(), is_unavailable)
         {
             tracing::info!(limit, "requests are counted again");
         }

@@ -10,7 +10,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::jwt::{Expected, KeySet, KeySetError, Proof, Verifier};
-use anteroom_config::{JwtConfig, JwtKeys, KeyPart, LimitConfig, TokenPlace};
+use anteroom_config::{JwtConfig, JwtKeys, KeyPart, LimitConfig, TokenSource};
 use anteroom_proxy::cookies;
 use anteroom_proxy::forwarded::is_same;
 use http::HeaderMap;
@@ -26,7 +26,7 @@ const AUTHORIZATION: &str = "authorization";
 
 /// Configured source and keys of tokens.
 pub struct Tokens {
-    place: TokenPlace,
+    place: TokenSource,
     verifier: Verifier,
 }
 
@@ -86,7 +86,7 @@ impl Tokens {
     /// Returns the distinct token texts of a request.
     fn texts<'h>(&self, headers: &'h HeaderMap) -> Result<Vec<Cow<'h, [u8]>>, Unknown> {
         match &self.place {
-            TokenPlace::Header(name) => {
+            TokenSource::Header(name) => {
                 let values = headers.iter().filter(|(sent, _)| {
                     // Match every spelling that an origin may take for it.
                     is_same(sent.as_str(), name)
@@ -96,7 +96,7 @@ impl Tokens {
                     values.filter_map(|(_, value)| unwrapped(value.as_bytes(), needs_bearer));
                 distinct(texts.map(Cow::Borrowed))
             }
-            TokenPlace::Cookie(name) => {
+            TokenSource::Cookie(name) => {
                 distinct(cookies::all_values(headers, name).map(Cow::Borrowed))
             }
         }

@@ -29,7 +29,7 @@ pub(crate) fn over_limit(
     accept: Option<&HeaderValue>,
     chance: u64,
 ) -> Response<Bytes> {
-    let rejecting = || outcomes.iter().filter(|one| !one.verdict.is_admitted());
+    let rejecting = || outcomes.iter().filter(|one| !one.verdict.is_allowed());
     let longest = rejecting().map(LimitOutcome::effective_seconds).max();
     let seconds = with_jitter(longest.unwrap_or(1).max(1), chance);
     let names: Vec<&str> = rejecting().map(|one| one.name).collect();

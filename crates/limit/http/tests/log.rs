@@ -15,8 +15,8 @@ use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::policy::{Needs, State};
 use anteroom_limit::time::TimestampUs;
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_http::{CountStores, Limiter, RateLimitLayer, Surroundings};
-use anteroom_limit_store::CallKey;
+use anteroom_limit_http::{CountStores, Limiter, LimiterContext, RateLimitLayer};
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts};
 use anteroom_proxy::body::Body;
 use anteroom_proxy::forwarded::{Client, Scheme, TrustedProxies};
@@ -75,7 +75,7 @@ impl Visit for Message {
 
 struct Program;
 
-impl Surroundings for Program {
+impl LimiterContext for Program {
     fn now(&self) -> TimestampUs {
         NOW
     }
@@ -128,18 +128,18 @@ impl SharedCounts for Store {
         Needs::Transaction
     }
 
-    fn is_away(&self, _: &str, _: CallKey) -> bool {
+    fn is_unavailable(&self, _: &str, _: ClientKey) -> bool {
         self.kind == Kind::Local && self.is_away.load(Relaxed)
     }
 
-    fn charge<'a>(
+    fn acquire<'a>(
         &'a self,
         charges: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         Box::pin(std::future::ready(self.decide(charges)))
     }
 
-    fn charge_now(
+    fn try_acquire_now(
         &self,
         charges: &[SharedAcquire<'_>],
         verdicts: &mut Vec<Verdict>,

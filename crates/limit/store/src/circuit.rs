@@ -29,7 +29,7 @@ impl Pauses {
 
     /// Pauses of a store that grants leases. One lost reply predicts nothing about the next. The
     /// first pause is about what a server needs that only lost its connections.
-    pub const LENDING: Self = Self {
+    pub const LEASES: Self = Self {
         failures: 3,
         first: DurationUs(50_000),
         longest: DurationUs::from_secs(1),
@@ -85,7 +85,7 @@ impl Circuit {
     }
 
     /// Takes note of a reply.
-    pub const fn handle_answer(&mut self) {
+    pub const fn handle_reply(&mut self) {
         self.failures = 0;
         self.is_probing = false;
     }
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     fn lease_circuit() -> Circuit {
-        Circuit::new(Pauses::LENDING)
+        Circuit::new(Pauses::LEASES)
     }
 
     fn failed(times: u32) -> (Circuit, TimestampUs) {
@@ -143,7 +143,7 @@ mod tests {
         for second in 0..100 {
             // A reply comes between two outages.
             if second == 50 {
-                circuit.handle_answer();
+                circuit.handle_reply();
             }
             if circuit.handle_failure(TimestampUs(second * 1_000_000), 7) {
                 reported.push(second);
@@ -158,7 +158,7 @@ mod tests {
         let (mut circuit, now) = failed(3);
         assert!(circuit.is_open(now));
         assert!(circuit.is_lost() && circuit.until.0 > 0);
-        circuit.handle_answer();
+        circuit.handle_reply();
         assert!(!circuit.is_open(now) && !circuit.is_lost());
         circuit.handle_failure(now, 0);
         assert!(!circuit.is_open(now));
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn pauses_double_up_to_the_longest() {
         assert_eq!(
-            pauses_ms(Pauses::LENDING, 7),
+            pauses_ms(Pauses::LEASES, 7),
             [50, 100, 200, 400, 800, 1_000, 1_000]
         );
         assert_eq!(
@@ -212,7 +212,7 @@ mod tests {
             now = now.max(circuit.until);
             circuit.handle_failure(now, 0);
         }
-        circuit.handle_answer();
+        circuit.handle_reply();
         assert!(!circuit.is_open(now) && !circuit.is_lost());
         circuit.handle_failure(now, 0);
         assert_eq!(circuit.left(now), Pauses::CONNECTING.first);

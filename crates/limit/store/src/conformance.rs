@@ -22,11 +22,11 @@ use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::{Outcome, Verdict};
 use futures_util::future::join_all;
 
-use crate::key::CallKey;
+use crate::key::ClientKey;
 use crate::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts, TestTime};
 
 /// Empty store under test, whose clock the test sets.
-pub trait Stage: Sync {
+pub trait Harness: Sync {
     /// Connects a node to the store. Each call makes a separate connection, as another process
     /// would.
     fn node(&self) -> Arc<dyn SharedCounts>;
@@ -41,8 +41,11 @@ pub trait Stage: Sync {
 
     /// Returns the time after which the store forgets a client of a limit; `None` if no clock
     /// decides that.
-    fn forgets_after(&self, limit: &'static str, key: CallKey)
-    -> BoxFuture<'_, Option<DurationUs>>;
+    fn forgets_after(
+        &self,
+        limit: &'static str,
+        key: ClientKey,
+    ) -> BoxFuture<'_, Option<DurationUs>>;
 }
 
 /// Start of a minute, and of a day.
@@ -62,7 +65,7 @@ const KEPT_LONGER_MAX: DurationUs = DurationUs::from_secs(2 * 3_600);
 /// # Panics
 ///
 /// If the store fails a check: this is a test.
-pub async fn check(stage: &dyn Stage) -> Result<(), CountsError> {
+pub async fn check(stage: &dyn Harness) -> Result<(), CountsError> {
     let store = stage.node();
     let fitting = policies(10).into_iter();
     let fitting = fitting.filter(|(name, policy)| store.check(name, policy).is_ok());
@@ -112,18 +115,18 @@ async fn acquire(
     node: &dyn SharedCounts,
     acquires: &[SharedAcquire<'_>],
 ) -> Result<Vec<Verdict>, CountsError> {
-    let verdicts = node.charge(acquires).await?;
+    let verdicts = node.acquire(acquires).await?;
     assert_eq!(verdicts.len(), acquires.len());
     Ok(verdicts)
 }
 
 fn are_admitted(verdicts: &[Verdict]) -> bool {
-    verdicts.iter().all(Verdict::is_admitted)
+    verdicts.iter().all(Verdict::is_allowed)
 }
 
 /// Run of one algorithm on the store.
 struct Run<'s> {
-    stage: &'s dyn Stage,
+    stage: &'s dyn Harness,
     name: &'static str,
     policy: Policy,
 }
@@ -142,7 +145,7 @@ impl Run<'_> {
         cost: Cost,
     ) -> Result<Verdict, CountsError> {
         let node = self.stage.node();
-        let key = CallKey(key);
+        let key = ClientKey(key);
         let acquires = [SharedAcquire {
             limit,
             policy,
@@ -156,7 +159,7 @@ impl Run<'_> {
         let Self { name, policy, .. } = self;
         self.stage.set_time(START);
         let fresh = self.acquire(1, Cost::Peek).await?;
-        assert!(fresh.is_admitted(), "{name}");
+        assert!(fresh.is_allowed(), "{name}");
         assert_eq!(
             (fresh.remaining, fresh.full_after),
             (10, DurationUs::ZERO),
@@ -192,9 +195,9 @@ impl Run<'_> {
             panic!("{name}: {rejected:?}");
         };
         self.stage.set_time((START + retry_after) - DurationUs(1));
-        assert!(!self.acquire(1, Cost::ONE).await?.is_admitted(), "{name}");
+        assert!(!self.acquire(1, Cost::ONE).await?.is_allowed(), "{name}");
         self.stage.set_time(START + retry_after);
-        assert!(self.acquire(1, Cost::ONE).await?.is_admitted(), "{name}");
+        assert!(self.acquire(1, Cost::ONE).await?.is_allowed(), "{name}");
         Ok(())
     }
 
@@ -241,7 +244,7 @@ impl Run<'_> {
         self.stage.set_time(START);
         let nodes = (0..NODES).map(|_| async move {
             let node = self.stage.node();
-            let key = CallKey(6);
+            let key = ClientKey(6);
             let acquires = [SharedAcquire {
                 limit: name,
                 policy,
@@ -266,7 +269,7 @@ impl Run<'_> {
         let now = START + DurationUs(7_654_321);
         stage.set_time(now);
         let full_after = self.acquire(7, Cost::take(4)).await?.full_after;
-        let kept = stage.forgets_after(self.name, CallKey(7)).await;
+        let kept = stage.forgets_after(self.name, ClientKey(7)).await;
         if let Some(kept) = kept {
             assert!(kept >= full_after, "{name}: {kept} < {full_after}");
             let longest = full_after.0 + KEPT_LONGER_MAX.0;
@@ -287,7 +290,7 @@ impl Run<'_> {
 }
 
 async fn several_limits_are_acquired_together_or_not_at_all(
-    stage: &dyn Stage,
+    stage: &dyn Harness,
 ) -> Result<(), CountsError> {
     stage.set_time(START);
     let node = stage.node();
@@ -296,7 +299,7 @@ async fn several_limits_are_acquired_together_or_not_at_all(
         [("many", &many), ("few", &few), ("most", &many)].map(|(limit, policy)| SharedAcquire {
             limit,
             policy,
-            key: CallKey(1),
+            key: ClientKey(1),
             cost,
         })
     };
@@ -308,7 +311,7 @@ async fn several_limits_are_acquired_together_or_not_at_all(
     }
     for _ in 0..5 {
         let verdicts = acquire(&*node, &acquires(Cost::ONE)).await?;
-        let admitted: Vec<bool> = verdicts.iter().map(Verdict::is_admitted).collect();
+        let admitted: Vec<bool> = verdicts.iter().map(Verdict::is_allowed).collect();
         assert_eq!(admitted, [true, false, true]);
         // The state without this request.
         let remaining: Vec<u32> = verdicts.iter().map(|verdict| verdict.remaining).collect();
@@ -324,7 +327,7 @@ async fn several_limits_are_acquired_together_or_not_at_all(
 }
 
 async fn one_client_listed_twice_is_acquired_twice_or_not_at_all(
-    stage: &dyn Stage,
+    stage: &dyn Harness,
 ) -> Result<(), CountsError> {
     stage.set_time(START);
     let node = stage.node();
@@ -332,7 +335,7 @@ async fn one_client_listed_twice_is_acquired_twice_or_not_at_all(
     let one = SharedAcquire {
         limit: "twice",
         policy: &policy,
-        key: CallKey(1),
+        key: ClientKey(1),
         cost: Cost::ONE,
     };
     assert!(are_admitted(&acquire(&*node, &[one, one]).await?));
@@ -344,7 +347,7 @@ async fn one_client_listed_twice_is_acquired_twice_or_not_at_all(
 /// A store that acquires one key after the other may reject some requests because of others that it
 /// refunds. But nothing is lost for good, and no limit admits more than it allows.
 async fn concurrent_nodes_with_two_limits_stay_within_both(
-    stage: &dyn Stage,
+    stage: &dyn Harness,
 ) -> Result<(), CountsError> {
     stage.set_time(START);
     let (few, many) = (fixed(20), fixed(50));
@@ -356,7 +359,7 @@ async fn concurrent_nodes_with_two_limits_stay_within_both(
                 [("both-few", few), ("both-many", many)].map(|(limit, policy)| SharedAcquire {
                     limit,
                     policy,
-                    key: CallKey(1),
+                    key: ClientKey(1),
                     cost: Cost::ONE,
                 });
             if at % 2 == 1 {
@@ -377,7 +380,7 @@ async fn concurrent_nodes_with_two_limits_stay_within_both(
         let peek = [SharedAcquire {
             limit,
             policy,
-            key: CallKey(1),
+            key: ClientKey(1),
             cost: Cost::Peek,
         }];
         let left = acquire(&*node, &peek).await?[0].remaining;

@@ -21,7 +21,7 @@ const VERSION: u8 = 1;
 
 /// Key of a client, within one limit.
 #[derive(Clone, Copy, Eq, Hash, PartialEq)]
-pub struct CallKey(pub u128);
+pub struct ClientKey(pub u128);
 
 /// Derives the keys of clients.
 #[derive(Clone, Copy)]
@@ -59,7 +59,7 @@ impl KeyMaker {
     /// Derives the key of the client that these parts identify. Their order and their boundaries
     /// matter: `["a_b", ""]` is another client than `["a", "b"]`.
     #[must_use]
-    pub fn key<'p>(&self, parts: impl IntoIterator<Item = &'p [u8]>) -> CallKey {
+    pub fn key<'p>(&self, parts: impl IntoIterator<Item = &'p [u8]>) -> ClientKey {
         match &self.kind {
             Kind::Secret(secret) => {
                 let mut digest = SipHasher13::new_with_key(secret);
@@ -67,7 +67,7 @@ impl KeyMaker {
                     digest.write_u64(part.len() as u64);
                     digest.write(part);
                 }
-                CallKey(digest.finish128().as_u128())
+                ClientKey(digest.finish128().as_u128())
             }
             Kind::Shared(limit) => {
                 let mut digest = Context::new(&SHA256);
@@ -79,7 +79,7 @@ impl KeyMaker {
                 }
                 let mut first = [0; 16];
                 first.copy_from_slice(&finish(digest)[..16]);
-                CallKey(u128::from_be_bytes(first))
+                ClientKey(u128::from_be_bytes(first))
             }
         }
     }
@@ -91,14 +91,14 @@ fn finish(digest: Context) -> [u8; 32] {
     bytes
 }
 
-impl CallKey {
+impl ClientKey {
     /// Returns 64 of its bits, for a hash table.
     pub(crate) const fn table_hash(self) -> u64 {
         (self.0 >> 64) as u64
     }
 }
 
-impl fmt::Debug for CallKey {
+impl fmt::Debug for ClientKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "CallKey({:032x})", self.0)
     }
@@ -114,7 +114,7 @@ impl fmt::Debug for KeyMaker {
 mod tests {
     use super::*;
 
-    fn key(secret: u8, parts: &[&str]) -> CallKey {
+    fn key(secret: u8, parts: &[&str]) -> ClientKey {
         KeyMaker::new([secret; 16]).key(parts.iter().map(|part| part.as_bytes()))
     }
 
@@ -140,7 +140,7 @@ mod tests {
         assert_ne!(key(1, &["a"]), key(2, &["a"]));
     }
 
-    fn shared(limit: &str, parts: &[&str]) -> CallKey {
+    fn shared(limit: &str, parts: &[&str]) -> ClientKey {
         KeyMaker::shared(limit).key(parts.iter().map(|part| part.as_bytes()))
     }
 

@@ -30,7 +30,7 @@ use anteroom_limit::leases::epoch::StoreIdentity;
 use anteroom_limit::time::{DurationUs, TimestampUs};
 
 use self::step::{Step, Stepped};
-use crate::key::CallKey;
+use crate::key::ClientKey;
 use crate::shared::{BoxFuture, CountsError};
 
 /// Store of the records behind leases.
@@ -39,7 +39,7 @@ pub trait LeaseRecords: fmt::Debug + Send + Sync + 'static {
     fn place(&self) -> &str;
 
     /// Returns the number of shelves: at least one, and constant.
-    fn shelves(&self) -> u32;
+    fn partitions(&self) -> u32;
 
     /// Releases what a successor process on this machine waits for, such as a file. A store with
     /// such a resource grants nothing afterwards.
@@ -55,7 +55,7 @@ pub trait LeaseRecords: fmt::Debug + Send + Sync + 'static {
     /// [`CountsError`] if the store cannot be read.
     fn load<'a>(
         &'a self,
-        shelf: Shelf,
+        shelf: Partition,
         client: Option<LeaseKey<'a>>,
     ) -> BoxFuture<'a, Result<Loaded, CountsError>>;
 
@@ -67,7 +67,7 @@ pub trait LeaseRecords: fmt::Debug + Send + Sync + 'static {
     /// [`CountsError`] if the outcome is unknown. The record may have been written.
     fn swap<'a>(
         &'a self,
-        shelf: Shelf,
+        shelf: Partition,
         client: LeaseKey<'a>,
         write: Write<'a>,
         keep_for: DurationUs,
@@ -81,7 +81,7 @@ pub trait LeaseRecords: fmt::Debug + Send + Sync + 'static {
     /// [`CountsError`] if the outcome is unknown. The record may have been written.
     fn swap_epoch<'a>(
         &'a self,
-        shelf: Shelf,
+        shelf: Partition,
         write: Write<'a>,
     ) -> BoxFuture<'a, Result<Swapped, CountsError>>;
 
@@ -96,7 +96,7 @@ pub trait LeaseRecords: fmt::Debug + Send + Sync + 'static {
     /// [`CountsError`] if the outcome is unknown.
     fn step<'a>(
         &'a self,
-        shelf: Shelf,
+        shelf: Partition,
         client: LeaseKey<'a>,
         step: Step<'a>,
     ) -> Option<BoxFuture<'a, Result<Stepped, CountsError>>> {
@@ -107,7 +107,7 @@ pub trait LeaseRecords: fmt::Debug + Send + Sync + 'static {
 
 /// Number of a shelf, from zero.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
-pub struct Shelf(pub u32);
+pub struct Partition(pub u32);
 
 /// A client of one limit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -115,7 +115,7 @@ pub struct LeaseKey<'n> {
     /// Name of the limit.
     pub limit: &'n str,
     /// Key of the client.
-    pub key: CallKey,
+    pub key: ClientKey,
 }
 
 /// Name of one write. Zero stands for an absent record.
@@ -124,7 +124,7 @@ pub struct Token(pub u128);
 
 /// Record as it is in the store.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Kept {
+pub struct StoredRecord {
     /// Token of the write that made it.
     pub token: Token,
     /// Bytes of the record.
@@ -135,9 +135,9 @@ pub struct Kept {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Loaded {
     /// Client's record; `None` if it is absent or was not requested.
-    pub client: Option<Kept>,
+    pub client: Option<StoredRecord>,
     /// Epoch's record.
-    pub epoch: Option<Kept>,
+    pub epoch: Option<StoredRecord>,
     /// Time by the store's clock.
     pub now: TimestampUs,
     /// Identity of the store.
@@ -181,7 +181,7 @@ impl Loaded {
     /// Returns the condition of a write that follows from these records.
     #[must_use]
     pub fn expected(&self) -> Expected {
-        let token = |kept: &Option<Kept>| kept.as_ref().map_or(Token(0), |kept| kept.token);
+        let token = |kept: &Option<StoredRecord>| kept.as_ref().map_or(Token(0), |kept| kept.token);
         Expected {
             client: token(&self.client),
             epoch: token(&self.epoch),
@@ -190,10 +190,10 @@ impl Loaded {
     }
 }
 
-impl Shelf {
+impl Partition {
     /// Returns the one of `shelves` that holds the record of a client.
     #[must_use]
-    pub fn of(key: CallKey, shelves: u32) -> Self {
+    pub fn of(key: ClientKey, shelves: u32) -> Self {
         let below = key.0 % u128::from(shelves.max(1));
         Self(u32::try_from(below).unwrap_or(0))
     }

@@ -28,4 +28,4 @@ mod shards;
 pub mod shared;
 mod table;
 
-pub use key::{CallKey, KeyMaker};
+pub use key::{ClientKey, KeyMaker};

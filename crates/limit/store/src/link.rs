@@ -138,7 +138,7 @@ impl<D: Dial> Link<D> {
     }
 
     /// Takes note that the server replied.
-    pub fn handle_answer(&self) {
+    pub fn handle_reply(&self) {
         self.0.state.lock().link.handle_answer();
     }
 

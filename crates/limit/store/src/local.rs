@@ -16,12 +16,12 @@ use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::{Outcome, Verdict};
 use parking_lot::Mutex;
 
-use crate::key::CallKey;
+use crate::key::ClientKey;
 use crate::shards::{Shards, shard_of};
 use crate::table::Table;
 
+pub use several::acquire_all;
 pub(crate) use several::all_or_none;
-pub use several::charge_all;
 
 pub use crate::shards::Fill;
 
@@ -36,7 +36,7 @@ pub struct LocalCounts {
     shards: Shards<State>,
     /// Clients with a policy of their own. They are never evicted: a state that is idle by the
     /// common policy may not be idle by theirs.
-    own: Mutex<HashMap<CallKey, Own>>,
+    own: Mutex<HashMap<ClientKey, Own>>,
     /// Whether `own` has entries; nearly always false, which spares its lock.
     has_own: AtomicBool,
 }
@@ -55,11 +55,11 @@ pub struct LocalAcquire<'c> {
     /// Policy of all clients of these counts that have none of their own.
     pub policy: &'c Policy,
     /// Client that sends the request.
-    pub key: CallKey,
+    pub key: ClientKey,
     /// Cost of the request.
     pub cost: Cost,
     /// Longest delay; a request that would be delayed longer is rejected.
-    pub patience: DurationUs,
+    pub delay_max: DurationUs,
 }
 
 impl LocalCounts {
@@ -81,7 +81,7 @@ impl LocalCounts {
     }
 
     /// Decides about one request, and takes its cost if it is admitted.
-    pub fn charge(&self, acquire: &LocalAcquire<'_>, now: TimestampUs) -> Verdict {
+    pub fn acquire(&self, acquire: &LocalAcquire<'_>, now: TimestampUs) -> Verdict {
         let mut table = self.shards.lock(shard_of(acquire.key));
         if self.has_own.load(Ordering::Acquire)
             && let Some(own) = self.own.lock().get_mut(&acquire.key)
@@ -93,7 +93,7 @@ impl LocalCounts {
 
     /// Returns the policy of a client that has one of its own.
     #[must_use]
-    pub fn own_policy(&self, key: CallKey) -> Option<Policy> {
+    pub fn own_policy(&self, key: ClientKey) -> Option<Policy> {
         if !self.has_own.load(Ordering::Acquire) {
             return None;
         }
@@ -102,7 +102,7 @@ impl LocalCounts {
 
     /// Replaces the set of clients with a policy of their own. Costs that they took stay counted. A
     /// client that shared an overflow entry starts with what was taken from that.
-    pub fn set_own(&self, policies: &HashMap<CallKey, Policy>) {
+    pub fn set_own(&self, policies: &HashMap<ClientKey, Policy>) {
         // Under all locks, so that no request sees a part of it.
         let mut tables = self.shards.lock_all();
         let mut own = self.own.lock();
@@ -158,15 +158,15 @@ fn step(
     now: TimestampUs,
 ) -> Verdict {
     let verdict = policy.step(state, now, acquire.cost);
-    let (Outcome::Admit { delay }, Cost::Take(taken)) = (verdict.outcome, acquire.cost) else {
+    let (Outcome::Allow { delay }, Cost::Take(taken)) = (verdict.outcome, acquire.cost) else {
         return verdict;
     };
-    if delay <= acquire.patience {
+    if delay <= acquire.delay_max {
         return verdict;
     }
     // Under the same lock, so the state is as if the request had never come.
     let undone = policy.step(state, now, Cost::Refund(taken));
-    let over = DurationUs(delay.0 - acquire.patience.0);
+    let over = DurationUs(delay.0 - acquire.delay_max.0);
     Verdict {
         outcome: Outcome::Reject {
             retry_after: Some(over),

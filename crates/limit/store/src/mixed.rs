@@ -27,7 +27,7 @@ use anteroom_limit::verdict::Verdict;
 use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 
-use crate::key::CallKey;
+use crate::key::ClientKey;
 use crate::local::all_or_none;
 use crate::shards::{Fill, Shards, shard_of};
 use crate::table::{EntryOwner, Table};
@@ -49,7 +49,7 @@ pub struct MixedAcquire<'c> {
     /// Policy of this client.
     pub policy: &'c Policy,
     /// Client and limit.
-    pub key: CallKey,
+    pub key: ClientKey,
     /// Cost of the request.
     pub cost: Cost,
 }
@@ -77,7 +77,7 @@ impl MixedCounts {
     /// Acquires from all limits or from none, and returns whether all admitted. Other requests
     /// never see a partial acquisition. `verdicts` receives one verdict per limit, in order. When
     /// one limit rejects, the verdicts of the others report their state without this request.
-    pub fn charge_all(
+    pub fn acquire_all(
         &self,
         acquires: &[MixedAcquire<'_>],
         now: TimestampUs,
@@ -88,7 +88,7 @@ impl MixedCounts {
             let verdict = step_in(&mut table, acquire, now);
             verdicts.clear();
             verdicts.push(verdict);
-            return verdict.is_admitted();
+            return verdict.is_allowed();
         }
         let mut locked = self.lock_all(acquires);
         // The entries are rarely in a CPU cache. Touching all of them first lets the misses
@@ -135,7 +135,7 @@ impl MixedCounts {
 }
 
 /// Returns the index of a key's shard among the locked ones.
-fn index_of(locked: &LockedShards<'_>, key: CallKey) -> usize {
+fn index_of(locked: &LockedShards<'_>, key: ClientKey) -> usize {
     let found = locked.binary_search_by_key(&shard_of(key), |(shard, _)| *shard);
     let Ok(found) = found else {
         unreachable!("the shard of each key was locked before");
@@ -169,7 +169,7 @@ fn counts_alike(one: &Policy, other: &Policy) -> bool {
     };
     match one.row().remembers {
         Remembers::Tokens => one == other,
-        Remembers::Calls | Remembers::Counts | Remembers::Time => {
+        Remembers::Requests | Remembers::Counts | Remembers::Time => {
             counts_in(one) == counts_in(other)
         }
     }

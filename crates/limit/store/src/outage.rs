@@ -26,7 +26,7 @@ impl Outage {
     /// Takes note that a request succeeded. `is_unavailable` may know that the store is still
     /// unavailable, as when a reply came from a lease. Returns whether the outage ends with this
     /// reply.
-    pub fn handle_answer(&self, now: Duration, is_unavailable: impl FnOnce() -> bool) -> bool {
+    pub fn handle_reply(&self, now: Duration, is_unavailable: impl FnOnce() -> bool) -> bool {
         let Some(quiet) = self.failed_ago(now) else {
             return false;
         };
@@ -56,7 +56,7 @@ mod tests {
     fn an_outage_of_one_of_several_servers_is_reported_once() {
         let outage = Outage::default();
         let mut now = Duration::ZERO;
-        assert!(!outage.handle_answer(now, || false));
+        assert!(!outage.handle_reply(now, || false));
         assert_eq!(outage.failed_ago(now), None);
         let mut logged = Vec::new();
         for request in 0..2_000 {
@@ -64,16 +64,16 @@ mod tests {
                 logged.push((request, "gone"));
             }
             now += Duration::from_millis(20);
-            if outage.handle_answer(now, || false) {
+            if outage.handle_reply(now, || false) {
                 logged.push((request, "back"));
             }
         }
         assert_eq!(logged, [(0, "gone")]);
         assert_eq!(outage.failed_ago(now), Some(Duration::from_millis(20)));
         now += QUIET;
-        assert!(!outage.handle_answer(now, || true), "decided from a lease");
-        assert!(outage.handle_answer(now, || false));
-        assert!(!outage.handle_answer(now, || false));
+        assert!(!outage.handle_reply(now, || true), "decided from a lease");
+        assert!(outage.handle_reply(now, || false));
+        assert!(!outage.handle_reply(now, || false));
         assert_eq!(outage.failed_ago(now), None);
         assert!(outage.handle_failure(now));
     }

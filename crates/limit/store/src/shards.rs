@@ -2,7 +2,7 @@
 
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::key::CallKey;
+use crate::key::ClientKey;
 use crate::table::Table;
 
 /// Number of shards. Some dozens, so that threads seldom meet, and few enough that an idle limit
@@ -26,7 +26,7 @@ pub struct Fill {
     /// Clients with an entry of their own.
     pub keys: usize,
     /// Requests since the process began that were decided by an overflow entry, for lack of room.
-    pub crowded: u64,
+    pub overflows: u64,
 }
 
 impl<S: Clone + Default + Eq> Shards<S> {
@@ -69,14 +69,14 @@ impl<S: Clone + Default + Eq> Shards<S> {
         for shard in &self.0 {
             let table = shard.0.lock();
             fill.keys += table.len();
-            fill.crowded = fill.crowded.saturating_add(table.overflowed());
+            fill.overflows = fill.overflows.saturating_add(table.overflowed());
         }
         fill
     }
 }
 
 /// Returns the number of a client's shard.
-pub(crate) fn shard_of(key: CallKey) -> usize {
+pub(crate) fn shard_of(key: ClientKey) -> usize {
     // The lowest bits choose the overflow entry, the highest are the hash in the table.
     usize::from(key.0.to_le_bytes()[5]) % SHARDS
 }

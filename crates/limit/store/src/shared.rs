@@ -19,7 +19,7 @@ use anteroom_limit::policy::{Needs, Policy};
 use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::Verdict;
 
-use crate::key::CallKey;
+use crate::key::ClientKey;
 
 /// Future that a store returns. It is boxed: beside a network round trip one allocation is nothing,
 /// and callers need not know the store's type.
@@ -50,11 +50,11 @@ pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
 
     /// Announces that a limit uses this store, so that slow preparations can begin before the first
     /// request.
-    fn expect_calls(&self) {}
+    fn expect_requests(&self) {}
 
     /// Whether the store is known to be unavailable now for a client of a limit. It still decides
     /// what it can decide from leases.
-    fn is_away(&self, limit: &str, key: CallKey) -> bool {
+    fn is_unavailable(&self, limit: &str, key: ClientKey) -> bool {
         let _ = (limit, key);
         false
     }
@@ -97,7 +97,7 @@ pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
     ///
     /// [`CountsError`] if no verdict is known. A caller that stops waiting, or gets
     /// [`CountsError::Late`], does not know whether the costs were taken.
-    fn charge<'a>(
+    fn acquire<'a>(
         &'a self,
         charges: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>>;
@@ -110,13 +110,13 @@ pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
         age: DurationUs,
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         let _ = age;
-        self.charge(charges)
+        self.acquire(charges)
     }
 
     /// Does what [`Self::charge`] does if that needs no waiting, and appends to `verdicts`.
     /// Otherwise returns `None` and takes nothing. It saves a future in stores that mostly decide
     /// from memory.
-    fn charge_now(
+    fn try_acquire_now(
         &self,
         charges: &[SharedAcquire<'_>],
         verdicts: &mut Vec<Verdict>,
@@ -135,7 +135,7 @@ pub struct SharedAcquire<'c> {
     /// was spent stays spent.
     pub policy: &'c Policy,
     /// Client that sends the request.
-    pub key: CallKey,
+    pub key: ClientKey,
     /// Cost of the request.
     pub cost: Cost,
 }
@@ -182,14 +182,14 @@ pub enum UnfitError {
     },
     /// The log would be too long. Use a lower limit, another algorithm, or another store.
     #[error(
-        "the limit {limit:?} by sliding-log keeps {calls} requests; {store} keeps logs of up to \
+        "the limit {limit:?} by sliding-log keeps {requests} requests; {store} keeps logs of up to \
          {calls_max}"
     )]
     LogTooLong {
         /// Name of the limit.
         limit: String,
         /// Requests that the limit admits in a window.
-        calls: u32,
+        requests: u32,
         /// Kind of the store.
         store: &'static str,
         /// Largest number of requests that the store can remember.
@@ -197,7 +197,7 @@ pub enum UnfitError {
     },
     /// The store cannot lease the limit. Use another algorithm, a larger burst, or another store.
     #[error("the limit {limit:?} by {algorithm} cannot be kept by {store}")]
-    CannotBeLent {
+    NotLeasable {
         /// Name of the limit.
         limit: String,
         /// Algorithm of the limit.
@@ -239,7 +239,7 @@ pub enum CountsError {
     },
     /// The store rejects the request until an operator has changed something.
     #[error("{place} {refusal}; {remedy}")]
-    Refused {
+    Rejected {
         /// Name of the store, without secrets.
         place: String,
         /// Reason, in our words.
@@ -257,7 +257,7 @@ impl CountsError {
     pub fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Late { .. } | Self::Busy { .. } => true,
-            Self::Refused { .. } => false,
+            Self::Rejected { .. } => false,
         }
     }
 }
@@ -361,7 +361,7 @@ mod tests {
             place: place(),
             source: source(),
         };
-        let refused = CountsError::Refused {
+        let refused = CountsError::Rejected {
             place: place(),
             refusal: "is too old",
             remedy: "run another",

@@ -13,7 +13,7 @@
 
 use hashbrown::HashTable;
 
-use crate::key::CallKey;
+use crate::key::ClientKey;
 
 /// Entries to look at for each new client. More than one, so that a table whose clients come and go
 /// does not grow for ever.
@@ -42,7 +42,7 @@ pub(crate) struct Table<S> {
 
 #[derive(Debug)]
 struct Entry<S> {
-    key: CallKey,
+    key: ClientKey,
     state: S,
 }
 
@@ -98,7 +98,7 @@ impl<S: Clone + Default + Eq> Table<S> {
     }
 
     /// Whether a client has an entry of its own.
-    pub(crate) fn is_known(&self, key: CallKey) -> bool {
+    pub(crate) fn is_known(&self, key: ClientKey) -> bool {
         self.own(key).is_some()
     }
 
@@ -107,7 +107,7 @@ impl<S: Clone + Default + Eq> Table<S> {
     /// A client whose state is the default afterwards gets no entry.
     pub(crate) fn update<T>(
         &mut self,
-        key: CallKey,
+        key: ClientKey,
         is_idle: impl Fn(&S) -> bool,
         step: impl FnOnce(&mut S, EntryOwner) -> T,
     ) -> T {
@@ -129,7 +129,7 @@ impl<S: Clone + Default + Eq> Table<S> {
     }
 
     /// Removes the entry of a client and returns its state, or the state that it would start with.
-    pub(crate) fn take(&mut self, key: CallKey) -> S {
+    pub(crate) fn take(&mut self, key: ClientKey) -> S {
         if let Some(at) = self.own(key) {
             return self.forget(at);
         }
@@ -137,14 +137,14 @@ impl<S: Clone + Default + Eq> Table<S> {
     }
 
     /// Sets the state of a client, whether there is room or not: it had an entry elsewhere before.
-    pub(crate) fn put(&mut self, key: CallKey, state: S) {
+    pub(crate) fn put(&mut self, key: ClientKey, state: S) {
         match self.own(key) {
             Some(at) => self.entries[at].state = state,
             None => self.insert(key, state),
         }
     }
 
-    fn find(&mut self, key: CallKey, is_idle: &impl Fn(&S) -> bool) -> Location {
+    fn find(&mut self, key: ClientKey, is_idle: &impl Fn(&S) -> bool) -> Location {
         if let Some(at) = self.own(key) {
             return Location::Own(at);
         }
@@ -162,7 +162,7 @@ impl<S: Clone + Default + Eq> Table<S> {
         Location::Overflow(self.overflow_index(key))
     }
 
-    fn own(&self, key: CallKey) -> Option<usize> {
+    fn own(&self, key: ClientKey) -> Option<usize> {
         let entries = &self.entries;
         let found = self
             .index
@@ -170,21 +170,21 @@ impl<S: Clone + Default + Eq> Table<S> {
         found.map(|at| *at as usize)
     }
 
-    fn overflow_index(&self, key: CallKey) -> usize {
+    fn overflow_index(&self, key: ClientKey) -> usize {
         // Other bits than those of its hash.
         let bits = usize::try_from(key.0 & 0xFFFF_FFFF).unwrap_or_default();
         bits & (self.overflow_size - 1)
     }
 
     /// Returns the first state of a client without an entry.
-    fn first_state(&self, key: CallKey, is_idle: &impl Fn(&S) -> bool) -> S {
+    fn first_state(&self, key: ClientKey, is_idle: &impl Fn(&S) -> bool) -> S {
         match self.overflow.get(self.overflow_index(key)) {
             Some(state) if !is_idle(state) => state.clone(),
             _ => S::default(),
         }
     }
 
-    fn insert(&mut self, key: CallKey, state: S) {
+    fn insert(&mut self, key: ClientKey, state: S) {
         // There are fewer than `entries_max`, which is below 2^32.
         let Ok(at) = u32::try_from(self.entries.len()) else {
             return;
@@ -235,7 +235,7 @@ impl<S: Clone + Default + Eq> Table<S> {
         self.entries.swap_remove(at).state
     }
 
-    fn remove_from_index(&mut self, key: CallKey, at: usize) {
+    fn remove_from_index(&mut self, key: ClientKey, at: usize) {
         let found = self
             .index
             .find_entry(key.table_hash(), |index| *index as usize == at);

@@ -10,7 +10,7 @@ use hyper::body::Incoming;
 use parking_lot::Mutex;
 
 use super::error::BodyError;
-use crate::status::Refusal;
+use crate::status::RequestError;
 
 /// State shared between a body and the task that sent it. Relaxed ordering is enough: no other
 /// memory depends on it, and readers poll again.
@@ -88,11 +88,11 @@ impl Progress {
     }
 
     /// Returns the error response to the client if its own body failed.
-    pub(crate) fn failure(&self) -> Option<Refusal> {
+    pub(crate) fn failure(&self) -> Option<RequestError> {
         match self.failure.load(Relaxed) {
-            TOO_LARGE => Some(Refusal::TooLarge),
-            SLOW => Some(Refusal::RequestTimeOut),
-            BROKEN => Some(Refusal::BadRequest),
+            TOO_LARGE => Some(RequestError::TooLarge),
+            SLOW => Some(RequestError::RequestTimeOut),
+            BROKEN => Some(RequestError::BadRequest),
             _ => None,
         }
     }

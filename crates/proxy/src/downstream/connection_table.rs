@@ -257,7 +257,7 @@ impl RoomSearch<'_> {
             SETTLED
         };
         if let Some(found) = state.idle.longest(Class::Ordinary, self.now, settled) {
-            self.reclaim(state, &found, Reclaimed::Crowded);
+            self.reclaim(state, &found, Reclaimed::Full);
             return Standing::Ordinary;
         }
         if is_full {
@@ -268,7 +268,7 @@ impl RoomSearch<'_> {
                 self.room_to_turn_away(state);
                 return Standing::TurnedAway(TurnedAway::Full);
             };
-            self.reclaim(state, &found, Reclaimed::Crowded);
+            self.reclaim(state, &found, Reclaimed::Full);
         }
         if is_reserve {
             Standing::Reserve
@@ -319,7 +319,7 @@ impl RoomSearch<'_> {
             .turned_away
             .longest(Class::Ordinary, self.now, Duration::ZERO);
         if let Some(oldest) = oldest {
-            self.reclaim(state, &oldest, Reclaimed::Crowded);
+            self.reclaim(state, &oldest, Reclaimed::Full);
         }
     }
 

@@ -232,7 +232,7 @@ impl Predecessor {
     /// # Errors
     ///
     /// [`HandoverError::Predecessor`] if the predecessor has ended.
-    pub async fn say_ready(self) -> Result<(), HandoverError> {
+    pub async fn notify_ready(self) -> Result<(), HandoverError> {
         let report = async {
             self.stream.set_nonblocking(true)?;
             let mut stream = UnixStream::from_std(self.stream)?;
@@ -244,11 +244,11 @@ impl Predecessor {
 
 /// Sockets of this process, for a successor.
 #[derive(Debug, Default)]
-pub struct Legacy {
+pub struct SocketHandover {
     sockets: Vec<(&'static str, OwnedFd)>,
 }
 
-impl Legacy {
+impl SocketHandover {
     /// Adds a socket.
     ///
     /// # Errors

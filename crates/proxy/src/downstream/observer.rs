@@ -19,13 +19,13 @@ pub trait ConnectionObserver: Send + Sync {
     /// Called when a TLS handshake failed or timed out, or the bytes were not TLS.
     fn handshake_failed(&self) {}
     /// Called when a connection was aborted because its bytes were not valid HTTP, or too slow.
-    fn broken_off(&self, _reason: BrokenOff) {}
+    fn aborted(&self, _reason: AbortReason) {}
 }
 
 /// Reason to abort a connection.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 #[non_exhaustive]
-pub enum BrokenOff {
+pub enum AbortReason {
     /// A request's framing means different things to different readers.
     Framing,
     /// A request head did not arrive in time.
@@ -36,7 +36,7 @@ pub enum BrokenOff {
     SlowReader,
 }
 
-impl BrokenOff {
+impl AbortReason {
     /// All variants.
     pub const ALL: [Self; 4] = [
         Self::Framing,
@@ -68,20 +68,20 @@ impl ConnectionObserver for Unobserved {}
 #[non_exhaustive]
 pub enum Reclaimed {
     /// The table was full.
-    Crowded,
+    Full,
     /// The client's address had reached its limit.
     Address,
 }
 
 impl Reclaimed {
     /// All variants.
-    pub const ALL: [Self; 2] = [Self::Crowded, Self::Address];
+    pub const ALL: [Self; 2] = [Self::Full, Self::Address];
 
     /// Returns the stable name for metrics.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
-            Self::Crowded => "total",
+            Self::Full => "total",
             Self::Address => "address",
         }
     }

@@ -14,7 +14,7 @@ use tokio::time::{Instant, Sleep};
 
 use crate::downstream::activity::{Activity, IdleTimeouts};
 use crate::downstream::hold::ConnectionHold;
-use crate::downstream::observer::BrokenOff;
+use crate::downstream::observer::AbortReason;
 use crate::downstream::pace::Pace;
 use crate::downstream::screen::{RequestPhase, Screen};
 
@@ -118,7 +118,7 @@ impl<T> Screened<T> {
             // End of the stream, as if the client had closed it.
             Wait::Next(_) => Poll::Ready(Ok(())),
             Wait::Head(_) if self.screen.phase() == RequestPhase::Between => Poll::Ready(Ok(())),
-            Wait::Head(_) => Poll::Ready(Err(self.abort(BrokenOff::SlowHead))),
+            Wait::Head(_) => Poll::Ready(Err(self.abort(AbortReason::SlowHead))),
         }
     }
 
@@ -152,8 +152,8 @@ impl<T> Screened<T> {
         self.encoded.drain(..count);
     }
 
-    fn abort(&self, reason: BrokenOff) -> IoError {
-        self.hold.observer().broken_off(reason);
+    fn abort(&self, reason: AbortReason) -> IoError {
+        self.hold.observer().aborted(reason);
         IoError::new(ErrorKind::TimedOut, "the client is too slow")
     }
 
@@ -206,7 +206,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Screened<T> {
         let count = came.len();
         if this.screen.phase() == RequestPhase::Body && this.pace.is_too_slow(count, Instant::now())
         {
-            return Poll::Ready(Err(this.abort(BrokenOff::SlowBody)));
+            return Poll::Ready(Err(this.abort(AbortReason::SlowBody)));
         }
         match this.screen.look(came) {
             Ok(looked) => {
@@ -224,7 +224,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Screened<T> {
                     // ended.
                     this.end = b"\r\n\r\n";
                 }
-                this.hold.observer().broken_off(BrokenOff::Framing);
+                this.hold.observer().aborted(AbortReason::Framing);
             }
         }
         if this.screen.awaits_response() {

@@ -9,8 +9,8 @@ use tokio::net::TcpListener;
 use tracing::warn;
 
 use crate::downstream::handover::{
-    HandoverError, Inherited, Legacy, OPERATORS, RATE_LIMITS_GRPC, RATE_LIMITS_HTTP, REDIRECT,
-    VISITORS,
+    HandoverError, Inherited, OPERATORS, RATE_LIMITS_GRPC, RATE_LIMITS_HTTP, REDIRECT,
+    SocketHandover, VISITORS,
 };
 use crate::downstream::listener::listen;
 
@@ -94,8 +94,8 @@ impl Sockets {
     /// # Errors
     ///
     /// If there are no more file descriptors.
-    pub fn legacy(&self) -> Result<Legacy, IoError> {
-        let mut legacy = Legacy::default();
+    pub fn for_successor(&self) -> Result<SocketHandover, IoError> {
+        let mut legacy = SocketHandover::default();
         legacy.add(VISITORS, &self.visitors)?;
         legacy.add(OPERATORS, &self.operators)?;
         for (name, socket) in [

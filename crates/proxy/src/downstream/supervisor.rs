@@ -3,12 +3,12 @@
 use sd_notify::NotifyState;
 
 /// Reports that this process serves.
-pub fn say_ready() {
+pub fn notify_ready() {
     notify(&[NotifyState::Ready]);
 }
 
 /// Reports that the configuration is reloaded. [`say_ready`] ends it.
-pub fn say_reloading() {
+pub fn notify_reloading() {
     // systemd requires the time, so that an older message cannot overtake a newer one.
     if let Ok(now) = NotifyState::monotonic_usec_now() {
         notify(&[NotifyState::Reloading, now]);
@@ -16,12 +16,12 @@ pub fn say_reloading() {
 }
 
 /// Reports that this process stops.
-pub fn say_stopping() {
+pub fn notify_stopping() {
     notify(&[NotifyState::Stopping]);
 }
 
 /// Reports that another process replaces this one.
-pub fn say_successor(id: u32) {
+pub fn notify_successor(id: u32) {
     notify(&[NotifyState::MainPid(id)]);
 }
 

@@ -21,7 +21,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
 
 use crate::downstream::hold::ConnectionHold;
-use crate::downstream::observer::BrokenOff;
+use crate::downstream::observer::AbortReason;
 use crate::downstream::pace::Pace;
 
 /// Time that a connection lingers after its last byte was sent.
@@ -101,7 +101,7 @@ impl<T> TimedIo<T> {
 
     fn abort(&self) -> IoError {
         if let Some(hold) = &self.hold {
-            hold.observer().broken_off(BrokenOff::SlowReader);
+            hold.observer().aborted(AbortReason::SlowReader);
         }
         IoError::new(ErrorKind::TimedOut, "the client does not read")
     }

@@ -98,7 +98,7 @@ pub enum TlsError {
         .files.certificate.display(),
         .files.key.display()
     )]
-    Unfit {
+    KeyMismatch {
         /// Files of the certificate and the key.
         files: Box<TlsConfig>,
     },
@@ -340,7 +340,7 @@ fn read_one(files: &TlsConfig, provider: &CryptoProvider) -> Result<Certificate,
     let key =
         PrivateKeyDer::from_pem_file(&files.key).map_err(|error| no_key(&files.key, error))?;
     let key = CertifiedKey::from_der(chain, key, provider).map_err(|error| match error {
-        rustls::Error::InconsistentKeys(_) => TlsError::Unfit {
+        rustls::Error::InconsistentKeys(_) => TlsError::KeyMismatch {
             files: Box::new(files.clone()),
         },
         _ => TlsError::Unusable {

@@ -13,7 +13,7 @@ fn intake() -> Intake {
     }
 }
 
-fn checked(method: &str, target: &str, headers: &[(&str, &str)]) -> Result<Parts, Refusal> {
+fn checked(method: &str, target: &str, headers: &[(&str, &str)]) -> Result<Parts, RequestError> {
     let mut request = Request::builder().method(method).uri(target);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -22,7 +22,7 @@ fn checked(method: &str, target: &str, headers: &[(&str, &str)]) -> Result<Parts
 }
 
 /// Checks a request over HTTP/2.
-fn checked2(target: &str, headers: &[(&str, &str)]) -> Result<Parts, Refusal> {
+fn checked2(target: &str, headers: &[(&str, &str)]) -> Result<Parts, RequestError> {
     let mut request = Request::builder().version(Version::HTTP_2).uri(target);
     for (name, value) in headers {
         request = request.header(*name, *value);
@@ -30,7 +30,7 @@ fn checked2(target: &str, headers: &[(&str, &str)]) -> Result<Parts, Refusal> {
     check(request.body(()).unwrap())
 }
 
-fn check(request: Request<()>) -> Result<Parts, Refusal> {
+fn check(request: Request<()>) -> Result<Parts, RequestError> {
     let (mut head, ()) = request.into_parts();
     let peer = "192.0.2.1:5".parse().unwrap();
     let client = intake().check(&mut head, peer, forwarded::Scheme::Https)?;
@@ -39,7 +39,7 @@ fn check(request: Request<()>) -> Result<Parts, Refusal> {
 }
 
 #[track_caller]
-fn check_rejected(method: &str, target: &str, headers: &[(&str, &str)], expected: Refusal) {
+fn check_rejected(method: &str, target: &str, headers: &[(&str, &str)], expected: RequestError) {
     let result = checked(method, target, headers).map(|head| head.headers);
     assert_eq!(
         result.unwrap_err(),
@@ -50,7 +50,7 @@ fn check_rejected(method: &str, target: &str, headers: &[(&str, &str)], expected
 
 #[test]
 fn a_request_is_for_exactly_one_host() {
-    let bad = Refusal::BadRequest;
+    let bad = RequestError::BadRequest;
     check_rejected("GET", "/", &[], bad);
     check_rejected("GET", "/", &[("host", "a"), ("host", "a")], bad);
     for host in [
@@ -83,32 +83,32 @@ fn the_host_of_an_absolute_target_wins() {
     assert_eq!(head.uri, "/x?y=z");
     let head = checked("GET", "http://b.example", &[("host", "a.example")]).unwrap();
     assert_eq!(head.uri, "/");
-    check_rejected("GET", "http://b.example/", &[], Refusal::BadRequest);
+    check_rejected("GET", "http://b.example/", &[], RequestError::BadRequest);
     check_rejected(
         "GET",
         "ftp://b.example/",
         &[("host", "a")],
-        Refusal::BadRequest,
+        RequestError::BadRequest,
     );
     check_rejected(
         "GET",
         "http://u:p@b.example/",
         &[("host", "a")],
-        Refusal::BadRequest,
+        RequestError::BadRequest,
     );
     check_rejected(
         "GET",
         "b.example:80",
         &[("host", "b.example:80")],
-        Refusal::BadRequest,
+        RequestError::BadRequest,
     );
 }
 
 #[test]
 fn methods_that_a_proxy_cannot_forward_are_rejected() {
     let host = [("host", "a")];
-    check_rejected("CONNECT", "a:443", &host, Refusal::NotImplemented);
-    check_rejected("TRACE", "/", &host, Refusal::NotImplemented);
+    check_rejected("CONNECT", "a:443", &host, RequestError::NotImplemented);
+    check_rejected("TRACE", "/", &host, RequestError::NotImplemented);
     for method in ["GET", "POST", "OPTIONS", "PURGE"] {
         assert!(checked(method, "/", &host).is_ok(), "{method}");
     }
@@ -121,23 +121,23 @@ fn sizes_are_checked_before_the_body_is_read() {
         "POST",
         "/",
         &[host, ("content-length", "101")],
-        Refusal::TooLarge,
+        RequestError::TooLarge,
     );
     check_rejected(
         "POST",
         "/",
         &[host, ("content-length", "-1")],
-        Refusal::BadRequest,
+        RequestError::BadRequest,
     );
     assert!(checked("POST", "/", &[host, ("content-length", "100")]).is_ok());
     let many = [host, ("a", ""), ("b", ""), ("c", ""), ("d", ""), ("e", "")];
-    check_rejected("GET", "/", &many, Refusal::TooManyHeaders);
+    check_rejected("GET", "/", &many, RequestError::TooManyHeaders);
 }
 
 #[test]
 fn a_transfer_coding_that_would_be_hidden_is_rejected() {
     let headers = [("host", "a"), ("transfer-encoding", "gzip, chunked")];
-    check_rejected("POST", "/", &headers, Refusal::NotImplemented);
+    check_rejected("POST", "/", &headers, RequestError::NotImplemented);
 }
 
 #[test]
@@ -160,12 +160,12 @@ fn the_limit_on_a_url_includes_its_query_but_not_its_host() {
     let fits = format!("/{}?{}", "a".repeat(99), "b".repeat(199));
     assert!(checked("GET", &fits, &host).is_ok());
     assert!(checked("GET", &format!("http://a.example{fits}"), &host).is_ok());
-    check_rejected("GET", &format!("{fits}c"), &host, Refusal::UriTooLong);
+    check_rejected("GET", &format!("{fits}c"), &host, RequestError::UriTooLong);
 }
 
 #[test]
 fn in_http2_one_of_authority_and_host_is_enough() {
-    let check = |target, hosts: &[&str], expected: Result<&str, Refusal>| {
+    let check = |target, hosts: &[&str], expected: Result<&str, RequestError>| {
         let headers: Vec<_> = hosts.iter().map(|host| ("host", *host)).collect();
         let found = checked2(target, &headers).map(|head| {
             assert_eq!(head.uri, "/x?y", "{target}");
@@ -174,7 +174,7 @@ fn in_http2_one_of_authority_and_host_is_enough() {
         });
         assert_eq!(found, expected.map(str::to_owned), "{target} {hosts:?}");
     };
-    let bad = Err(Refusal::BadRequest);
+    let bad = Err(RequestError::BadRequest);
     check("https://a.example/x?y", &[], Ok("a.example"));
     check("https://a.example/x?y", &["A.example"], Ok("a.example"));
     check("/x?y", &["a.example"], Ok("a.example"));

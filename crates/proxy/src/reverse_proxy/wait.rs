@@ -10,7 +10,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::upstream::{Answer, Failure};
+use crate::upstream::{Failure, UpstreamResponse};
 use tokio::time::timeout;
 
 use super::expect::{self, Permission};
@@ -35,8 +35,8 @@ impl Waiting<'_> {
     /// here would store and copy the request twice.
     pub(super) async fn for_head(
         self,
-        mut response: Pin<&mut impl Future<Output = Result<Answer, Failure>>>,
-    ) -> Result<Answer, NoResponse> {
+        mut response: Pin<&mut impl Future<Output = Result<UpstreamResponse, Failure>>>,
+    ) -> Result<UpstreamResponse, NoResponse> {
         if let Some(permission) = self.permission {
             let wait = expect::CONTINUE_TIMEOUT.min(self.limit);
             if let Ok(result) = timeout(wait, response.as_mut()).await {

@@ -39,7 +39,7 @@ const HANG_PART: u32 = 4;
 
 /// Head of a response, with the lease that must be held until its body has ended.
 #[derive(Debug)]
-pub struct Answer {
+pub struct UpstreamResponse {
     /// Response of the origin.
     pub response: Response<Incoming>,
     /// Lease to hold until the body is read.
@@ -97,7 +97,7 @@ impl<B: RequestBody> Delivery<B> {
     ///
     /// [`Failure`] of the last attempt. The caller reports its meaning for the origin, which is not
     /// to blame for a broken request body, with [`Delivery::settle`].
-    pub async fn send(&mut self, mut request: Request<B>) -> Result<Answer, Failure> {
+    pub async fn send(&mut self, mut request: Request<B>) -> Result<UpstreamResponse, Failure> {
         let is_idempotent = matches!(
             *request.method(),
             Method::GET | Method::HEAD | Method::OPTIONS | Method::PUT | Method::DELETE
@@ -218,7 +218,7 @@ impl<B: RequestBody> Delivery<B> {
         tried < self.group.len().min(ORIGINS_MAX)
     }
 
-    fn answered(&mut self, sent: Sent) -> Answer {
+    fn answered(&mut self, sent: Sent) -> UpstreamResponse {
         let Sent {
             response,
             connection_lease,
@@ -230,7 +230,7 @@ impl<B: RequestBody> Delivery<B> {
             lease = std::mem::take(&mut attempt.lease);
         }
         lease.join(connection_lease);
-        Answer { response, lease }
+        UpstreamResponse { response, lease }
     }
 }
 

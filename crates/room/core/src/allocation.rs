@@ -48,11 +48,11 @@ pub enum Take {
     /// One slot.
     Slot,
     /// Empty lease; the parent may have one.
-    AskParent,
+    SyncWithParent,
     /// The next number of this counter decides: the caller fetches it.
     TakeNumber(CounterKey),
     /// Empty until the next minute.
-    Dry,
+    UsedUp,
 }
 
 /// Key of a shared counter: one in each data center and minute, then one for all data centers.

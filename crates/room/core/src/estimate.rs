@@ -158,7 +158,7 @@ const fn index(slot: u64) -> usize {
 /// Returns the time until the next refresh: short near the front, long far back. `jitter` (any
 /// number) spreads visitors who came together.
 #[must_use]
-pub fn ask_after(ahead: Option<u32>, wait: Option<WaitRange>, jitter: u64) -> DurationMs {
+pub fn refresh_after(ahead: Option<u32>, wait: Option<WaitRange>, jitter: u64) -> DurationMs {
     let by_wait = match (wait, ahead) {
         (Some(wait), _) => DurationMs(wait.low.0 / 8),
         (None, Some(ahead)) => DurationMs(u64::from(ahead).saturating_mul(20)),
@@ -225,7 +225,7 @@ mod tests {
     fn intervals_lie_between_the_front_and_the_back() {
         for ahead in [0, 10, 1_000, 1_000_000] {
             for jitter in [0, 7, u64::MAX] {
-                let span = ask_after(Some(ahead), None, jitter);
+                let span = refresh_after(Some(ahead), None, jitter);
                 assert!(
                     span >= DurationMs(1_875) && span <= DurationMs(63_750),
                     "{span}"

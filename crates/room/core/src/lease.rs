@@ -4,7 +4,7 @@
 //! The lease bounds what a child does before its next report to the parent. The parent's half is
 //! [`crate::ledger`].
 
-use crate::sync::{Answer, LeaseBalance};
+use crate::sync::{LeaseBalance, LeaseReply};
 use crate::time::{DurationMs, Timestamp};
 
 /// Margin by which the child ends its lease before the parent does, in parts of 1000 of its length:
@@ -23,7 +23,7 @@ const DRIFT_PER_MILLE: u64 = 5;
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Lease {
     generation: Option<u32>,
-    held: LeaseBalance,
+    balance: LeaseBalance,
     ends_at: Timestamp,
     longest_seat: DurationMs,
     newest: u64,
@@ -45,7 +45,7 @@ pub struct LeaseParts {
     /// See [`Lease::generation`].
     pub generation: Option<u32>,
     /// See [`Lease::held`].
-    pub held: LeaseBalance,
+    pub balance: LeaseBalance,
     /// See [`Lease::ends_at`].
     pub ends_at: Timestamp,
     /// See [`Lease::longest_seat`].
@@ -77,12 +77,12 @@ impl Lease {
     /// [`TakeError::Exhausted`]. Both leave the lease unchanged.
     pub fn take_slot(&mut self, now: Timestamp) -> Result<(), TakeError> {
         self.check_live(now)?;
-        let seats_left = self.held.seats.checked_sub(1);
-        let admissions = self.held.admissions_mut(now.minute());
+        let seats_left = self.balance.seats.checked_sub(1);
+        let admissions = self.balance.admissions_mut(now.minute());
         match (seats_left, admissions) {
             (Some(seats_left), Some(admissions)) if *admissions > 0 => {
                 *admissions -= 1;
-                self.held.seats = seats_left;
+                self.balance.seats = seats_left;
                 Ok(())
             }
             _ => Err(TakeError::Exhausted),
@@ -96,7 +96,11 @@ impl Lease {
     /// As [`Lease::take_slot`].
     pub fn take_seat(&mut self, now: Timestamp) -> Result<(), TakeError> {
         self.check_live(now)?;
-        self.held.seats = self.held.seats.checked_sub(1).ok_or(TakeError::Exhausted)?;
+        self.balance.seats = self
+            .balance
+            .seats
+            .checked_sub(1)
+            .ok_or(TakeError::Exhausted)?;
         Ok(())
     }
 
@@ -107,8 +111,8 @@ impl Lease {
     /// As [`Lease::take_slot`].
     pub fn take_credit(&mut self, now: Timestamp) -> Result<(), TakeError> {
         self.check_live(now)?;
-        self.held.credits = self
-            .held
+        self.balance.credits = self
+            .balance
             .credits
             .checked_sub(1)
             .ok_or(TakeError::Exhausted)?;
@@ -118,13 +122,13 @@ impl Lease {
     /// Moves `part` out of this lease, for a grant to a child of its holder.
     pub fn grant(&mut self, part: LeaseBalance) {
         debug_assert!(
-            part.seats <= self.held.seats && part.credits <= self.held.credits,
+            part.seats <= self.balance.seats && part.credits <= self.balance.credits,
             "a grant to a child exceeds its lease"
         );
-        self.held.seats = self.held.seats.saturating_sub(part.seats);
-        self.held.credits = self.held.credits.saturating_sub(part.credits);
+        self.balance.seats = self.balance.seats.saturating_sub(part.seats);
+        self.balance.credits = self.balance.credits.saturating_sub(part.credits);
         for (minute, count) in part.by_minute() {
-            if let Some(admissions) = self.held.admissions_mut(minute) {
+            if let Some(admissions) = self.balance.admissions_mut(minute) {
                 debug_assert!(
                     count <= *admissions,
                     "a grant to a child exceeds its admissions"
@@ -137,9 +141,9 @@ impl Lease {
     /// Puts back what a child of its holder was granted and did not use. Admissions of a minute
     /// that is over are worth nothing.
     pub fn take_back(&mut self, part: LeaseBalance) {
-        self.held.seats = self.held.seats.saturating_add(part.seats);
-        self.held.credits = self.held.credits.saturating_add(part.credits);
-        self.held.add_admissions(&part);
+        self.balance.seats = self.balance.seats.saturating_add(part.seats);
+        self.balance.credits = self.balance.credits.saturating_add(part.credits);
+        self.balance.add_admissions(&part);
     }
 
     /// Starts over with a parent that knows nothing of this lease. Request numbers go on.
@@ -155,7 +159,7 @@ impl Lease {
     pub fn to_parts(self) -> LeaseParts {
         LeaseParts {
             generation: self.generation,
-            held: self.held,
+            balance: self.balance,
             ends_at: self.ends_at,
             longest_seat: self.longest_seat,
             newest: self.newest,
@@ -168,7 +172,7 @@ impl Lease {
     pub fn from_parts(parts: LeaseParts) -> Self {
         Self {
             generation: parts.generation,
-            held: parts.held,
+            balance: parts.balance,
             ends_at: parts.ends_at,
             longest_seat: parts.longest_seat,
             newest: parts.newest,
@@ -196,8 +200,8 @@ impl Lease {
 
     /// Returns the unused part.
     #[must_use]
-    pub fn held(&self) -> LeaseBalance {
-        self.held
+    pub fn balance(&self) -> LeaseBalance {
+        self.balance
     }
 
     /// Returns the longest seat that the child may give.
@@ -223,16 +227,16 @@ impl Lease {
     /// replies do not know of the return.
     pub fn give_back(&mut self, keep: LeaseBalance) {
         self.pending = None;
-        self.held.seats = self.held.seats.min(keep.seats);
-        self.held.admissions = self.held.admissions.min(keep.admissions);
-        self.held.ahead = self.held.ahead.min(keep.ahead);
-        self.held.credits = self.held.credits.min(keep.credits);
+        self.balance.seats = self.balance.seats.min(keep.seats);
+        self.balance.admissions = self.balance.admissions.min(keep.admissions);
+        self.balance.next_minute = self.balance.next_minute.min(keep.next_minute);
+        self.balance.credits = self.balance.credits.min(keep.credits);
     }
 
     /// Starts a new request and returns its number. Replies to earlier ones no longer count.
     pub fn begin_request(&mut self, now: Timestamp) -> u64 {
         self.newest += 1;
-        self.held.turn_to(now.minute());
+        self.balance.turn_to(now.minute());
         if !self.is_live(now) {
             self.give_back(LeaseBalance::default());
         }
@@ -244,7 +248,7 @@ impl Lease {
     }
 
     /// Applies a reply if it is to the newest request. Returns whether it was.
-    pub fn handle_answer(&mut self, reply: &Answer) -> bool {
+    pub fn handle_lease_reply(&mut self, reply: &LeaseReply) -> bool {
         let is_newest = |p: &Pending| p.number == reply.number;
         let Some(pending) = self.pending.filter(is_newest) else {
             return false;
@@ -254,9 +258,9 @@ impl Lease {
         let margin = DurationMs(reply.ttl.0 * DRIFT_PER_MILLE / 1_000);
         self.ends_at = pending.sent_at + reply.ttl.less(margin);
         self.longest_seat = reply.longest_seat;
-        self.held.seats += reply.granted.seats;
-        self.held.credits += reply.granted.credits;
-        self.held.add_admissions(&reply.granted);
+        self.balance.seats += reply.granted.seats;
+        self.balance.credits += reply.granted.credits;
+        self.balance.add_admissions(&reply.granted);
         true
     }
 
@@ -279,7 +283,7 @@ impl Lease {
         {
             return Err("the pending request is the newest one");
         }
-        if self.generation.is_none() && (self.held.seats > 0 || self.held.credits > 0) {
+        if self.generation.is_none() && (self.balance.seats > 0 || self.balance.credits > 0) {
             return Err("a lease without a generation is empty");
         }
         Ok(())
@@ -300,8 +304,8 @@ mod tests {
     use crate::sync::Snapshot;
     use crate::time::Minute;
 
-    fn reply(number: u64, seats: u32) -> Answer {
-        Answer {
+    fn reply(number: u64, seats: u32) -> LeaseReply {
+        LeaseReply {
             child: crate::id::NodeId(1),
             number,
             incarnation: crate::id::Incarnation(0),
@@ -309,7 +313,7 @@ mod tests {
             granted: LeaseBalance {
                 seats,
                 admissions: seats,
-                ahead: 0,
+                next_minute: 0,
                 minute: Minute(0),
                 credits: 1,
             },
@@ -326,17 +330,17 @@ mod tests {
         let mut lease = Lease::default();
         assert_eq!(lease.take_slot(Timestamp(0)), Err(TakeError::Ended));
         let number = lease.begin_request(Timestamp(0));
-        assert!(lease.handle_answer(&reply(number, 2)));
+        assert!(lease.handle_lease_reply(&reply(number, 2)));
         assert_eq!(lease.take_slot(Timestamp(9_949)), Ok(()));
         assert_eq!(lease.take_slot(Timestamp(9_950)), Err(TakeError::Ended));
-        assert_eq!(lease.held().seats, 1);
+        assert_eq!(lease.balance().seats, 1);
     }
 
     #[test]
     fn admissions_expire_with_their_minute() {
         let mut lease = Lease::default();
         let number = lease.begin_request(Timestamp(59_000));
-        lease.handle_answer(&reply(number, 2));
+        lease.handle_lease_reply(&reply(number, 2));
         assert_eq!(lease.take_slot(Timestamp(59_999)), Ok(()));
         assert_eq!(
             lease.take_slot(Timestamp(60_000)),
@@ -351,8 +355,8 @@ mod tests {
         let number = lease.begin_request(Timestamp(59_000));
         let mut granted = reply(number, 3);
         granted.granted.admissions = 1;
-        granted.granted.ahead = 1;
-        lease.handle_answer(&granted);
+        granted.granted.next_minute = 1;
+        lease.handle_lease_reply(&granted);
         assert_eq!(lease.take_slot(Timestamp(59_998)), Ok(()));
         assert_eq!(
             lease.take_slot(Timestamp(59_999)),
@@ -370,12 +374,18 @@ mod tests {
         let mut lease = Lease::default();
         let number = lease.begin_request(Timestamp(59_990));
         let mut granted = reply(number, 3);
-        granted.granted.ahead = 2;
-        lease.handle_answer(&granted);
+        granted.granted.next_minute = 2;
+        lease.handle_lease_reply(&granted);
         lease.begin_request(Timestamp(60_010));
-        assert_eq!(lease.held().by_minute(), [(Minute(1), 2), (Minute(2), 0)]);
+        assert_eq!(
+            lease.balance().by_minute(),
+            [(Minute(1), 2), (Minute(2), 0)]
+        );
         lease.begin_request(Timestamp(180_000));
-        assert_eq!(lease.held().by_minute(), [(Minute(3), 0), (Minute(4), 0)]);
+        assert_eq!(
+            lease.balance().by_minute(),
+            [(Minute(3), 0), (Minute(4), 0)]
+        );
     }
 
     #[test]
@@ -383,21 +393,21 @@ mod tests {
         let mut lease = Lease::default();
         let first = lease.begin_request(Timestamp(0));
         let second = lease.begin_request(Timestamp(1));
-        assert!(!lease.handle_answer(&reply(first, 5)));
-        assert_eq!(lease.held(), LeaseBalance::default());
-        assert!(lease.handle_answer(&reply(second, 5)));
-        assert!(!lease.handle_answer(&reply(second, 5)), "not twice");
-        assert_eq!(lease.held().seats, 5);
+        assert!(!lease.handle_lease_reply(&reply(first, 5)));
+        assert_eq!(lease.balance(), LeaseBalance::default());
+        assert!(lease.handle_lease_reply(&reply(second, 5)));
+        assert!(!lease.handle_lease_reply(&reply(second, 5)), "not twice");
+        assert_eq!(lease.balance().seats, 5);
     }
 
     #[test]
     fn slots_used_while_a_request_travels_stay_used() {
         let mut lease = Lease::default();
         let number = lease.begin_request(Timestamp(0));
-        lease.handle_answer(&reply(number, 3));
+        lease.handle_lease_reply(&reply(number, 3));
         let number = lease.begin_request(Timestamp(10));
         lease.take_slot(Timestamp(11)).unwrap();
-        lease.handle_answer(&reply(number, 2));
-        assert_eq!(lease.held().seats, 4);
+        lease.handle_lease_reply(&reply(number, 2));
+        assert_eq!(lease.balance().seats, 4);
     }
 }

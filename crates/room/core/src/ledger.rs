@@ -43,7 +43,7 @@ use alloc::vec::Vec;
 
 use crate::id::{DataCenterId, Epoch, Incarnation, NodeId};
 use crate::seats::SeatRow;
-use crate::sync::{Answer, LeaseBalance, LeaseUsage, Reply, RoomFacts, SyncRequest};
+use crate::sync::{LeaseBalance, LeaseReply, LeaseUsage, Reply, RoomFacts, SyncRequest};
 use crate::time::{DurationMs, Minute, Timestamp};
 use crate::watermark::WaitingCounts;
 use children::{LATEST_REFRESH, QUIET_AFTER};
@@ -67,7 +67,7 @@ pub struct Ledger {
     /// Whether this incarnation had a reserve; another witness of the same loss begins no second.
     has_reserved: bool,
     /// Settings of the room; `None` before the first request.
-    terms: Option<RoomFacts>,
+    settings: Option<RoomFacts>,
     /// Number of changes of the settings.
     terms_version: u32,
     /// Longest seat that any settings allowed; a reserve lasts that long.
@@ -87,14 +87,14 @@ pub struct Ledger {
     /// Seats of those sessions, and the nodes that do not reject their tickets yet.
     logouts: Logouts,
     /// Waiting visitors of departed children, until they have refreshed at other nodes.
-    left_waiting: OrphanedWaiting,
+    orphaned_waiting: OrphanedWaiting,
     /// Latest time that the children's clocks have shown. Never falls.
-    heard_at: Timestamp,
+    clock_at: Timestamp,
     /// Value of `heard_at` when a child first synced with this incarnation.
     began_at: Option<Timestamp>,
     /// Time of the newest request by the ledger's own clock. A journal's clock never falls behind
     /// it; a store's may be stepped back.
-    as_of: Timestamp,
+    synced_at: Timestamp,
     /// Sums over the records above.
     sums: Sums,
 }
@@ -111,7 +111,7 @@ pub struct Child {
     /// Number of the newest request with a reply.
     pub number: u64,
     /// Most that it may have unused: its reported balance, plus the grant in the reply.
-    pub held: LeaseBalance,
+    pub balance: LeaseBalance,
     /// Usage of all its leases.
     pub used: LeaseUsage,
     /// End of the lease by the parent's clock.
@@ -120,7 +120,7 @@ pub struct Child {
     /// syncs.
     pub quiet_at: Timestamp,
     /// Latest end of the lease by the child's own clock.
-    pub ends_there_at: Timestamp,
+    pub ends_at_child_at: Timestamp,
     /// Longest seat that it may give under the lease.
     pub longest_seat: DurationMs,
     /// Changes that it reported to have made to the seats.
@@ -139,14 +139,14 @@ pub struct Child {
     pub waiting: WaitingCounts,
     /// Part of `waiting` that it inherits with the reply to `number`. If it does not get that
     /// reply, another child inherits them.
-    pub handed: WaitingCounts,
+    pub inherited: WaitingCounts,
     /// Balance that it would like to have.
-    pub wants: crate::sync::LeaseDemand,
+    pub demand: crate::sync::LeaseDemand,
     /// Version of the list of revocations up to which it rejects tickets, and all nodes below it
     /// do.
-    pub refuses_through: u64,
+    pub rejects_through: u64,
     /// Settings of the room in its configuration.
-    pub terms: RoomFacts,
+    pub settings: RoomFacts,
     /// Version of the agreed settings under which its whole balance was granted.
     pub terms_version: u32,
 }
@@ -201,7 +201,7 @@ impl Ledger {
             upstream: None,
             reserve: None,
             has_reserved: false,
-            terms: None,
+            settings: None,
             terms_version: 0,
             longest_seat: DurationMs::ZERO,
             generation: 0,
@@ -211,10 +211,10 @@ impl Ledger {
             settled_minutes: BTreeMap::new(),
             revoked: RevokedList::default(),
             logouts: Logouts::default(),
-            left_waiting: OrphanedWaiting::default(),
-            heard_at: Timestamp::ZERO,
+            orphaned_waiting: OrphanedWaiting::default(),
+            clock_at: Timestamp::ZERO,
             began_at: None,
-            as_of: Timestamp::ZERO,
+            synced_at: Timestamp::ZERO,
             sums: Sums::default(),
         }
     }
@@ -258,7 +258,7 @@ impl Ledger {
     /// Returns the settings of the room; `None` before the first request.
     #[must_use]
     pub fn terms(&self) -> Option<RoomFacts> {
-        self.terms
+        self.settings
     }
 
     /// Returns the longest seat that any settings allowed.
@@ -281,14 +281,14 @@ impl Ledger {
 
     /// Returns the latest time that the children's clocks have shown.
     #[must_use]
-    pub fn heard_at(&self) -> Timestamp {
-        self.heard_at
+    pub fn clock_at(&self) -> Timestamp {
+        self.clock_at
     }
 
     /// Returns the time of the newest request by the ledger's own clock.
     #[must_use]
     pub fn as_of(&self) -> Timestamp {
-        self.as_of
+        self.synced_at
     }
 
     /// Handles one request at `now` by the ledger's clock, like [`Self::handle_sync`], for callers
@@ -364,12 +364,12 @@ impl Ledger {
 
     /// Gives up all leases at once, because the process that has the journal's lock is alone and
     /// their holders have ended. What these had not reported becomes phantom seats.
-    pub fn presume_children_dead(&mut self, now: Timestamp) {
-        self.as_of = self.as_of.max(now);
+    pub fn give_up_all_leases(&mut self, now: Timestamp) {
+        self.synced_at = self.synced_at.max(now);
         for node in self.children.keys().copied().collect::<Vec<_>>() {
             if let Some(child) = self.children.get_mut(&node) {
                 // The clock of the journal is that of its nodes.
-                child.ends_there_at = child.ends_there_at.min(now);
+                child.ends_at_child_at = child.ends_at_child_at.min(now);
             }
             self.give_up(node, now);
         }
@@ -390,15 +390,15 @@ impl Ledger {
         if !core::mem::take(&mut self.sums.are_terms_stale) {
             return;
         }
-        let terms = self.children.values().map(|child| child.terms);
+        let terms = self.children.values().map(|child| child.settings);
         let Some(agreed) = terms.reduce(RoomFacts::stricter) else {
             return;
         };
-        if self.terms == Some(agreed) {
+        if self.settings == Some(agreed) {
             return;
         }
         self.longest_seat = self.longest_seat.max(agreed.longest_seat);
-        self.terms = Some(agreed);
+        self.settings = Some(agreed);
         self.terms_version = self.terms_version.wrapping_add(1);
         if let Some(upstream) = &mut self.upstream {
             upstream.handle_new_terms();
@@ -408,7 +408,7 @@ impl Ledger {
     /// Shortens leases after the clock was stepped back: none runs longer than if it were granted
     /// now.
     fn bound_leases(&mut self, lease_terms: LeaseTerms, now: Timestamp) {
-        if now >= self.as_of {
+        if now >= self.synced_at {
             return;
         }
         let (ends_at, quiet_at) = (now + lease_terms.ttl, now + QUIET_AFTER);
@@ -420,13 +420,13 @@ impl Ledger {
         }
         self.sums.next_end = self.sums.next_end.min(ends_at);
         self.sums.next_quiet = self.sums.next_quiet.min(quiet_at);
-        self.left_waiting.until = self.left_waiting.until.min(now + LATEST_REFRESH);
+        self.orphaned_waiting.until = self.orphaned_waiting.until.min(now + LATEST_REFRESH);
     }
 
     /// Ends the leases and counts whose time is over.
     fn advance(&mut self, now: Timestamp) {
-        self.as_of = if self.incarnation == Incarnation::ALONE {
-            self.as_of.max(now)
+        self.synced_at = if self.incarnation == Incarnation::ALONE {
+            self.synced_at.max(now)
         } else {
             now
         };
@@ -441,7 +441,7 @@ impl Ledger {
             self.sums.next_end = next.unwrap_or(Timestamp::NEVER);
         }
         self.mark_quiet(now);
-        if self.left_waiting.until <= now && !self.left_waiting.counts.is_empty() {
+        if self.orphaned_waiting.until <= now && !self.orphaned_waiting.counts.is_empty() {
             self.take_orphaned();
         }
         let agreed = self.agreed_now();
@@ -457,7 +457,7 @@ impl Ledger {
         granted: LeaseBalance,
         ttl: DurationMs,
         now: Timestamp,
-    ) -> Answer {
+    ) -> LeaseReply {
         // Versions of another incarnation are not comparable.
         let known = if request.parent == Some(self.incarnation) {
             request.revoked_version
@@ -468,8 +468,8 @@ impl Ledger {
         let version = self.revoked.version();
         let has_changed = !new_entries.is_empty() || request.revoked_version != version;
         let child = self.children.get(&request.child);
-        let at = self.heard_at.max(request.sent_at);
-        Answer {
+        let at = self.clock_at.max(request.sent_at);
+        LeaseReply {
             child: request.child,
             number: request.number,
             incarnation: self.incarnation,

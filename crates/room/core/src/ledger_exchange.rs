@@ -17,7 +17,7 @@ pub const TRIES: u32 = 8;
 /// Lost races after which a writer pauses for a moment, where that is longer than a message takes.
 const PAUSE_AFTER_TRIES: u32 = 2;
 /// Longest pause: longer than a write takes within a data center.
-pub const STEP_ASIDE_MAX: DurationMs = DurationMs(8);
+pub const PAUSE_MAX: DurationMs = DurationMs(8);
 
 /// Role of a ledger among the levels.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -27,16 +27,16 @@ pub enum LedgerRole {
     /// Ledger that grants what the limits allow, in a store that may lose its data.
     Root(LeaseTerms),
     /// Ledger of this data center, which grants what the root grants to it.
-    Below(DataCenterId),
+    DataCenter(DataCenterId),
 }
 
 impl LedgerRole {
     /// Returns the terms of its leases.
     #[must_use]
-    pub fn lending(self) -> LeaseTerms {
+    pub fn lease_terms(self) -> LeaseTerms {
         match self {
             Self::Root(lending) => lending,
-            Self::Alone | Self::Below(_) => LeaseTerms::default(),
+            Self::Alone | Self::DataCenter(_) => LeaseTerms::default(),
         }
     }
 }
@@ -66,20 +66,20 @@ pub struct Expected {
 
 /// State of a record in its store, without the record itself.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Seen {
+pub struct RecordState {
     /// Condition of a write that follows from this.
     pub expected: Expected,
     /// The store's clock.
     pub now: Timestamp,
     /// Identity of the store that wrote the record; `None` if there is no record.
-    pub keeper: Option<Identity>,
+    pub store: Option<Identity>,
 }
 
 /// Location of the deployment's own record.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Kept {
+pub struct RecordLocation {
     /// Identity of its store.
-    pub keeper: Identity,
+    pub store: Identity,
     /// Time since which it is there, by that store's clock.
     pub since: Timestamp,
     /// Whether the deployment began there.
@@ -95,17 +95,17 @@ pub enum FirstStart {
     No,
     /// Possible loss, and from now on another store keeps the deployment's record: write this
     /// location down.
-    Moved(Kept),
+    Moved(RecordLocation),
 }
 
 impl FirstStart {
     /// Decides from the deployment's record. After a loss, children have `ttl` to report their
     /// leases.
     #[must_use]
-    pub fn of(kept: Kept, identity: Identity, now: Timestamp, ttl: DurationMs) -> Self {
-        if kept.keeper != identity {
-            return Self::Moved(Kept {
-                keeper: identity,
+    pub fn of(kept: RecordLocation, identity: Identity, now: Timestamp, ttl: DurationMs) -> Self {
+        if kept.store != identity {
+            return Self::Moved(RecordLocation {
+                store: identity,
                 since: now,
                 is_first: false,
             });
@@ -120,13 +120,13 @@ impl FirstStart {
 
 /// Ledger that a message starts with.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Opening {
+pub enum InitialLedger {
     /// Ledger as the record has it.
     AsLeft,
     /// First ledger in the journal of one process.
     Alone,
     /// New ledger of a data center; the root knows the leases of a lost one.
-    Below(Incarnation, DataCenterId),
+    DataCenter(Incarnation, DataCenterId),
     /// New epoch of the recorded ledger: the store may have lost its newest writes.
     Epoch(Incarnation, LeaseTerms),
     /// New ledger that is known to be the first.
@@ -135,22 +135,22 @@ pub enum Opening {
     FoundEmpty(Incarnation, LeaseTerms),
 }
 
-impl Opening {
+impl InitialLedger {
     /// Decides from the state of the record. `incarnation` is a random one for a new ledger;
     /// `is_first_start` matters only if [`Self::needs_first_start`].
     #[must_use]
     pub fn of(
         role: LedgerRole,
-        seen: Seen,
+        seen: RecordState,
         incarnation: Incarnation,
         is_first_start: bool,
     ) -> Self {
         let identity = seen.expected.identity;
-        match (role, seen.keeper) {
+        match (role, seen.store) {
             (LedgerRole::Alone, Some(_)) => Self::AsLeft,
             (LedgerRole::Alone, None) => Self::Alone,
             (_, Some(keeper)) if keeper == identity => Self::AsLeft,
-            (LedgerRole::Below(data_center), _) => Self::Below(incarnation, data_center),
+            (LedgerRole::DataCenter(data_center), _) => Self::DataCenter(incarnation, data_center),
             (LedgerRole::Root(lending), Some(_)) => Self::Epoch(incarnation, lending),
             (LedgerRole::Root(_), None) if is_first_start => Self::First(incarnation),
             (LedgerRole::Root(lending), None) => Self::FoundEmpty(incarnation, lending),
@@ -159,8 +159,8 @@ impl Opening {
 
     /// Whether [`Self::of`] needs to know if this is a first start.
     #[must_use]
-    pub fn needs_first_start(role: LedgerRole, seen: Seen) -> bool {
-        matches!(role, LedgerRole::Root(_)) && seen.keeper.is_none()
+    pub fn needs_first_start(role: LedgerRole, seen: RecordState) -> bool {
+        matches!(role, LedgerRole::Root(_)) && seen.store.is_none()
     }
 
     /// Returns the ledger to start with, at `now` by the store's clock.
@@ -169,7 +169,9 @@ impl Opening {
         match self {
             Self::AsLeft => left.unwrap_or_default(),
             Self::Alone => Ledger::new(),
-            Self::Below(incarnation, data_center) => Ledger::below_root(incarnation, data_center),
+            Self::DataCenter(incarnation, data_center) => {
+                Ledger::below_root(incarnation, data_center)
+            }
             Self::Epoch(incarnation, lending) => {
                 let mut ledger = left.unwrap_or_default();
                 ledger.begin_epoch(incarnation, lending, now);
@@ -185,7 +187,7 @@ impl Opening {
 
 /// Result of a write.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Written {
+pub enum WriteOutcome {
     /// The record is written.
     Yes,
     /// Another node wrote first; the store returned its record.
@@ -196,7 +198,7 @@ pub enum Written {
 
 /// Next step after a write.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Next {
+pub enum NextStep {
     /// Finish: the record is written.
     Done,
     /// Decide again on the returned record.
@@ -204,7 +206,7 @@ pub enum Next {
     /// Load again.
     Load,
     /// Wait for a moment of at most [`STEP_ASIDE_MAX`], and load again.
-    StepAside,
+    Pause,
     /// Give up: others wrote first every time.
     GiveUp,
 }
@@ -217,17 +219,17 @@ pub struct Tries {
 
 impl Tries {
     /// Returns the next step after a write that took `took`.
-    pub fn handle_written(&mut self, written: Written, took: DurationMs) -> Next {
-        if written == Written::Yes {
-            return Next::Done;
+    pub fn handle_written(&mut self, written: WriteOutcome, took: DurationMs) -> NextStep {
+        if written == WriteOutcome::Yes {
+            return NextStep::Done;
         }
         self.lost += 1;
-        let is_far = took > STEP_ASIDE_MAX;
+        let is_far = took > PAUSE_MAX;
         match written {
-            _ if self.lost >= TRIES => Next::GiveUp,
-            _ if self.lost >= PAUSE_AFTER_TRIES && !is_far => Next::StepAside,
-            Written::Conflict => Next::Decide,
-            Written::OtherStore | Written::Yes => Next::Load,
+            _ if self.lost >= TRIES => NextStep::GiveUp,
+            _ if self.lost >= PAUSE_AFTER_TRIES && !is_far => NextStep::Pause,
+            WriteOutcome::Conflict => NextStep::Decide,
+            WriteOutcome::OtherStore | WriteOutcome::Yes => NextStep::Load,
         }
     }
 }
@@ -240,7 +242,7 @@ pub enum LedgerOperation {
         /// Request of the child.
         request: Box<SyncRequest>,
         /// Reply of the root.
-        news: Option<Reply>,
+        root_reply: Option<Reply>,
         /// Whether a visitor waits for more than this ledger has.
         is_wanted: bool,
     },
@@ -273,10 +275,10 @@ impl LedgerOperation {
         match self {
             Self::Sync {
                 request,
-                news,
+                root_reply,
                 is_wanted,
             } => {
-                if let Some(news) = news {
+                if let Some(news) = root_reply {
                     ledger.handle_upstream(news.clone(), now);
                 }
                 let reply = ledger.handle_sync(SyncRequest::clone(request), lending, now);

@@ -53,7 +53,7 @@ impl OriginHealth {
     /// Records the outcome of one request.
     pub fn handle_outcome(&mut self, outcome: OriginOutcome, now: Timestamp) {
         if outcome == OriginOutcome::Good {
-            self.handle_good_answers(1, now);
+            self.handle_good_responses(1, now);
             return;
         }
         self.begin_window(now);
@@ -75,7 +75,7 @@ impl OriginHealth {
     }
 
     /// Records several good responses.
-    pub fn handle_good_answers(&mut self, count: u32, now: Timestamp) {
+    pub fn handle_good_responses(&mut self, count: u32, now: Timestamp) {
         self.begin_window(now);
         self.unreachable_in_a_row = 0;
         self.responses = self.responses.saturating_add(count);
@@ -173,7 +173,7 @@ mod tests {
         health.handle_outcome(OriginOutcome::ServerError, Timestamp(0));
         assert!(health.is_down());
         let mut mixed = OriginHealth::default();
-        mixed.handle_good_answers(40, Timestamp(0));
+        mixed.handle_good_responses(40, Timestamp(0));
         for _ in 0..39 {
             mixed.handle_outcome(OriginOutcome::ServerError, Timestamp(0));
         }

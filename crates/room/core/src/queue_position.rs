@@ -16,7 +16,7 @@ pub struct QueuePosition {
     /// Estimated wait; `None` without measurements.
     pub wait: Option<WaitRange>,
     /// Time until the next refresh; `None` if a refresh is of no use (`reject`).
-    pub ask_after: Option<DurationMs>,
+    pub refresh_after: Option<DurationMs>,
     /// Time of the visitor's arrival.
     pub arrived_at: Timestamp,
 }
@@ -50,7 +50,7 @@ pub enum QueueReason {
     Rejecting,
     /// The store is unavailable or this node's lease has ended: nobody is admitted until it is
     /// back.
-    StoreAway,
+    StoreUnavailable,
     /// The ledger lost its record and waits until all active visitors have been counted anew.
     Recovering {
         /// Time at which it grants leases again at the latest; room clock.
@@ -70,7 +70,7 @@ impl QueueReason {
             Self::QueueAll => "queue_all",
             Self::NotOpenYet { .. } => "not_open_yet",
             Self::Rejecting => "rejecting",
-            Self::StoreAway => "store_unavailable",
+            Self::StoreUnavailable => "store_unavailable",
             Self::Recovering { .. } => "recovering",
             Self::OriginDown => "origin_down",
         }

@@ -61,7 +61,7 @@ pub struct RoomIdentity {
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Predecessors {
     /// Those that have ended.
-    pub dead: Vec<NodeId>,
+    pub ended: Vec<NodeId>,
     /// Time until which one of them was in touch with the room's parent, at least; `None` if the
     /// parent does not count on any of them.
     pub in_touch_until: Option<Timestamp>,
@@ -96,7 +96,7 @@ pub struct Visit {
     /// Waiting ticket of the visitor; `None` for a new one.
     pub ticket: Option<Ticket>,
     /// Whether it may wait for one round trip to the parent.
-    pub may_ask_parent: bool,
+    pub may_sync: bool,
     /// Whether the response is a page. Without scripts that page refreshes by reloading itself,
     /// which is seldom; its visitor must not lose its turn for it.
     pub gets_page: bool,
@@ -110,7 +110,7 @@ pub enum Verdict {
     /// Queue, with this ticket (none where there is no queue).
     Queue(Option<Ticket>, QueuePosition),
     /// Sync with the parent now, then visit again with `may_ask_parent` unset.
-    AskParent,
+    SyncWithParent,
     /// Take the next number of this counter to [`Room::handle_number`].
     TakeNumber(CounterKey),
 }
@@ -123,7 +123,7 @@ pub enum CheckIn {
     /// Pass, with this ticket from now on.
     Renewed(Ticket),
     /// Sync with the parent now, then check in again with `may_ask_parent` unset.
-    AskParent,
+    SyncWithParent,
     /// Expired session: the visitor counts as new.
     Over,
 }
@@ -143,7 +143,7 @@ pub struct RoomTotals {
     /// Check-ins that were due and found no credit.
     pub passed_unrenewed: u64,
     /// Outdated tickets that were replaced by the visitor's newer one.
-    pub older_tickets: u64,
+    pub outdated_tickets: u64,
     /// Tickets from the future.
     pub future_tickets: u64,
     /// Sessions that the origin ended.
@@ -175,7 +175,7 @@ pub struct Room {
     snapshot: Snapshot,
     /// Newcomers who may still enter under this snapshot, ahead of waiting visitors.
     newcomer_slots: u32,
-    answered: Option<u64>,
+    applied_reply: Option<u64>,
     /// Incarnation of the ledger that the row belongs to.
     parent: Option<Incarnation>,
     used: LeaseUsage,
@@ -210,7 +210,7 @@ impl Room {
             rules,
             seat_terms: SeatTerms::of(&rules).with_seats_up_to(DurationMs::ZERO),
             has_predecessor: before.in_touch_until.is_some(),
-            replaces: before.dead,
+            replaces: before.ended,
             in_touch_until: before.in_touch_until.unwrap_or(now),
             lease: Lease::default(),
             allocator: AnyAllocator::new(rules.allocation),
@@ -226,7 +226,7 @@ impl Room {
             origin: OriginHealth::default(),
             snapshot: Snapshot::default(),
             newcomer_slots: 0,
-            answered: None,
+            applied_reply: None,
             parent: None,
             used: LeaseUsage::default(),
             witnessed: None,
@@ -271,8 +271,8 @@ impl Room {
     /// Whether the parent has replied since the start. Before that this node does not know which
     /// sessions were revoked.
     #[must_use]
-    pub fn has_heard_from_parent(&self) -> bool {
-        self.answered.is_some()
+    pub fn has_parent_reply(&self) -> bool {
+        self.applied_reply.is_some()
     }
 
     /// Returns the seat given last to a visitor, if it still runs.
@@ -299,7 +299,7 @@ impl Room {
     /// Returns the reason why nobody new is admitted, for a status page; `None` if there is none.
     pub fn degraded(&self, now: Timestamp) -> Option<QueueReason> {
         if !self.lease.is_live(now) {
-            return Some(QueueReason::StoreAway);
+            return Some(QueueReason::StoreUnavailable);
         }
         self.general_queue_reason(now).filter(|reason| {
             matches!(
@@ -310,8 +310,8 @@ impl Room {
     }
 
     /// Records good responses of the origin.
-    pub fn handle_good_answers(&mut self, count: u32, now: Timestamp) {
-        self.origin.handle_good_answers(count, now);
+    pub fn handle_good_responses(&mut self, count: u32, now: Timestamp) {
+        self.origin.handle_good_responses(count, now);
     }
 
     /// Records the outcome of a request to the origin.
@@ -334,7 +334,7 @@ impl Room {
         // Slots leased under the old limits are returned first. Credits stay: a seat is no longer
         // than the lease allows, and a visitor's next request may be its last before its seat ends.
         self.lease.give_back(LeaseBalance {
-            credits: self.lease.held().credits,
+            credits: self.lease.balance().credits,
             ..LeaseBalance::default()
         });
         // The snapshot of the old limits must reject no visitor.
@@ -365,7 +365,7 @@ impl Room {
     /// process on the same data folder that has ended.
     #[must_use]
     pub fn is_joined(&self) -> bool {
-        self.has_heard_from_parent() || self.has_predecessor
+        self.has_parent_reply() || self.has_predecessor
     }
 
     /// Returns the end of the newest lease of this process. Before its first lease: the end of an
@@ -394,10 +394,10 @@ impl Room {
             "the parent knows seats as long as any given here"
         );
         debug_assert!(
-            self.answered <= Some(self.lease.to_parts().newest),
+            self.applied_reply <= Some(self.lease.to_parts().newest),
             "a reply belongs to a request"
         );
-        let held = self.lease.held();
+        let held = self.lease.balance();
         debug_assert!(
             !self.has_left || (held.seats == 0 && held.credits == 0),
             "a node that has left has an empty lease"
@@ -439,7 +439,7 @@ impl Room {
         let unreported = self.demand.unreported_admissions();
         RoomStatistics {
             as_of: now,
-            active_users: self.snapshot.inside.saturating_add(unreported),
+            active_users: self.snapshot.active.saturating_add(unreported),
             nodes_total: self.snapshot.nodes.max(1),
             nodes_here: self.snapshot.nodes_here.max(1),
             admitted_this_minute: self

@@ -9,7 +9,7 @@ pub struct SplitMix(pub u64);
 
 impl SplitMix {
     /// Returns the next number: all values are equally likely.
-    pub const fn word(&mut self) -> u64 {
+    pub const fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut word = self.0;
         word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -31,6 +31,6 @@ mod tests {
             0x6e78_9e6a_a1b9_65f4,
             0x06c4_5d18_8009_454f,
         ];
-        assert_eq!([(); 3].map(|()| stream.word()), expected);
+        assert_eq!([(); 3].map(|()| stream.next_u64()), expected);
     }
 }

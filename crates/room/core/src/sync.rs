@@ -35,20 +35,20 @@ pub struct SyncRequest {
     pub parent: Option<Incarnation>,
     /// Epoch under which seats that still run were given, as far as the child knows. It shows a
     /// ledger of another epoch that it lost its record.
-    pub witnessed: Option<Epoch>,
+    pub witnessed_epoch: Option<Epoch>,
     /// Number of the request, rising; a reply counts only for the newest.
     pub number: u64,
     /// Newest request whose reply was applied; `None` before the first.
-    pub answered: Option<u64>,
+    pub applied_reply: Option<u64>,
     /// Generation of the lease that `held` and the row belong to; `None` if the child has none yet.
     pub generation: Option<u32>,
     /// Whether that lease has ended by the child's clock. The child did nothing under it that is
     /// not reported here, and never will.
     pub is_final: bool,
     /// Unused balance of the lease, without the part that this request returns.
-    pub held: LeaseBalance,
+    pub balance: LeaseBalance,
     /// Balance that the child would like to have.
-    pub wants: LeaseDemand,
+    pub demand: LeaseDemand,
     /// Usage of all its leases since `parent` began.
     pub used: LeaseUsage,
     /// Admissions of recent minutes, oldest first; at most [`MINUTES_KEPT`].
@@ -70,9 +70,9 @@ pub struct SyncRequest {
     /// Version of its list of revocations.
     pub revoked_version: u64,
     /// Version of that list up to which it rejects all tickets, and all nodes below it do.
-    pub refuses_through: u64,
+    pub rejects_through: u64,
     /// Settings of the room in its configuration.
-    pub terms: RoomFacts,
+    pub settings: RoomFacts,
     /// Whether this is its last report: it has returned everything and does nothing more.
     pub is_leaving: bool,
 }
@@ -89,7 +89,7 @@ pub struct LeaseBalance {
     /// Admissions of `minute`.
     pub admissions: u32,
     /// Admissions of the minute after it, granted shortly before it begins.
-    pub ahead: u32,
+    pub next_minute: u32,
     /// Minute of the admissions.
     pub minute: Minute,
     /// Renewal credits.
@@ -109,7 +109,7 @@ impl LeaseBalance {
         Self {
             seats: self.seats + other.seats,
             admissions: self.admissions + other.admissions,
-            ahead: self.ahead + other.ahead,
+            next_minute: self.next_minute + other.next_minute,
             minute: self.minute,
             credits: self.credits + other.credits,
         }
@@ -118,7 +118,7 @@ impl LeaseBalance {
     /// Whether all amounts are zero.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
-        self.seats == 0 && self.admissions == 0 && self.ahead == 0 && self.credits == 0
+        self.seats == 0 && self.admissions == 0 && self.next_minute == 0 && self.credits == 0
     }
 
     /// Returns the admissions, each with its minute.
@@ -126,7 +126,7 @@ impl LeaseBalance {
     pub fn by_minute(&self) -> [(Minute, u32); 2] {
         [
             (self.minute, self.admissions),
-            (self.minute.next(), self.ahead),
+            (self.minute.next(), self.next_minute),
         ]
     }
 
@@ -135,7 +135,7 @@ impl LeaseBalance {
         if minute == self.minute {
             Some(&mut self.admissions)
         } else if minute == self.minute.next() {
-            Some(&mut self.ahead)
+            Some(&mut self.next_minute)
         } else {
             None
         }
@@ -154,7 +154,7 @@ impl LeaseBalance {
     pub(crate) fn turn_to(&mut self, minute: Minute) {
         if minute != self.minute {
             self.admissions = self.admissions_of(minute);
-            self.ahead = 0;
+            self.next_minute = 0;
             self.minute = minute;
         }
     }
@@ -166,14 +166,14 @@ pub struct LeaseDemand {
     /// Seats, and as many admissions.
     pub slots: u32,
     /// Admissions of the minute after the running one.
-    pub ahead: u32,
+    pub next_minute: u32,
     /// Seats on top of its balance and of `slots`, for active visitors who come from another data
     /// center. They have priority over waiting visitors.
-    pub first: u32,
+    pub movers_now: u32,
     /// Seats that it would like to find free for more such visitors.
-    pub later: u32,
+    pub movers_expected: u32,
     /// Seats of its balance that are for such visitors: they do not count towards `slots`.
-    pub kept: u32,
+    pub movers_reserved: u32,
     /// Renewal credits.
     pub credits: u32,
 }
@@ -248,7 +248,7 @@ impl RoomFacts {
 )]
 pub enum Reply {
     /// A lease, new or extended.
-    Granted(Answer),
+    Granted(LeaseReply),
     /// End of the lease named in the request: nothing of it may be used. The child sends a final
     /// report, and starts over.
     Void {
@@ -266,7 +266,7 @@ pub enum Reply {
 
 /// Lease, and a snapshot of the room.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Answer {
+pub struct LeaseReply {
     /// Child that sent the request. A store's record may have begun another incarnation meanwhile.
     pub child: NodeId,
     /// Number of the request.
@@ -309,11 +309,11 @@ pub struct Snapshot {
     /// Part of `slots` that is left when all waiting visitors have one: for newcomers.
     pub slots_to_spare: u32,
     /// Active visitors, as far as reported.
-    pub inside: u32,
+    pub active: u32,
     /// Seats that a child without reports may have given.
     pub phantoms: u32,
     /// Seats that are leased and unused.
-    pub lent: u32,
+    pub leased: u32,
     /// Seats that are neither taken nor leased.
     pub seats_free: u32,
     /// Seats that active visitors lack in their present data center: they have priority over other
@@ -326,7 +326,7 @@ pub struct Snapshot {
     /// Number of all waiting visitors.
     pub waiting: u32,
     /// Waiting visitors by rank, in few entries ([`crate::watermark::compact`]).
-    pub line: Arc<WaitingCounts>,
+    pub queue: Arc<WaitingCounts>,
     /// Time up to which ended intervals have freed their seats.
     pub closed_through: Timestamp,
     /// Epoch in which seats are counted.
@@ -344,13 +344,13 @@ pub struct Snapshot {
     /// Delay that the slowest of them adds to the freeing of intervals.
     pub closing_lag: DurationMs,
     /// Version of the root's list of revocations up to which all nodes reject tickets.
-    pub refused_through: u64,
+    pub rejected_through: u64,
 }
 
 impl Snapshot {
     /// Whether another request to the parent right away is of no use.
     #[must_use]
-    pub fn is_dry(&self) -> bool {
+    pub fn is_exhausted(&self) -> bool {
         self.seats_free == 0 || self.admissions_free == 0 || self.reopens_at.is_some()
     }
 

@@ -16,7 +16,7 @@ use crate::room::syncing::SYNC_PERIOD;
 use crate::sync::{Reply, SyncRequest};
 use crate::time::{DurationMs, Timestamp};
 use pace::Pace;
-pub use wait_timeout::{PATIENCE, Round, WaitDeadline};
+pub use wait_timeout::{Round, WAIT_TIMEOUT, WaitDeadline};
 
 /// Longest sync: a later one has failed. A disk or network that hangs must not hold the loop.
 pub const TIMEOUT: DurationMs = DurationMs(2_000);
@@ -38,7 +38,7 @@ pub enum Action {
     Goodbye(Sync),
     /// Take this request to the root, while the loop goes on. Then call
     /// [`SyncLoop::handle_root_reply`] or [`SyncLoop::handle_root_failure`].
-    AskRoot {
+    SyncUpstream {
         /// Number of the upstream sync.
         upstream_sync: u64,
         /// The request.
@@ -57,7 +57,7 @@ pub struct Sync {
     /// Whether a visitor waits for it.
     pub is_wanted: bool,
     /// Reply of the root, for the parent.
-    pub news: Option<Reply>,
+    pub root_reply: Option<Reply>,
 }
 
 /// Change of the root's availability, for logs and metrics.
@@ -79,7 +79,7 @@ pub struct SyncLoop {
     begun: u64,
     ended: u64,
     /// Whether a visitor wants a sync, and none has begun since.
-    is_hurried: bool,
+    is_sync_requested: bool,
     is_failing: bool,
     upstream_sync: Option<UpstreamSync>,
     upstream_syncs: u64,
@@ -140,7 +140,7 @@ impl SyncLoop {
             },
             begun: 0,
             ended: 0,
-            is_hurried: false,
+            is_sync_requested: false,
             is_failing: false,
             upstream_sync: None,
             upstream_syncs: 0,
@@ -189,20 +189,20 @@ impl SyncLoop {
 
     /// Whether this upstream sync is under way.
     #[must_use]
-    pub fn is_out(&self, upstream_sync: u64) -> bool {
+    pub fn is_upstream_sync_pending(&self, upstream_sync: u64) -> bool {
         self.upstream_sync
             .is_some_and(|present| present.number == upstream_sync)
     }
 
     /// Requests a sync as soon as possible.
-    pub fn hurry(&mut self) {
-        self.is_hurried = true;
+    pub fn request_sync(&mut self) {
+        self.is_sync_requested = true;
     }
 
     /// Whether a sync was requested, and none has begun since.
     #[must_use]
-    pub fn is_hurried(&self) -> bool {
-        self.is_hurried
+    pub fn is_sync_requested(&self) -> bool {
+        self.is_sync_requested
     }
 
     /// Stops the loop: syncs under way end, then the room returns its leases.
@@ -250,7 +250,7 @@ impl SyncLoop {
             let number = self.upstream_syncs;
             let sent_at = now;
             self.upstream_sync = Some(UpstreamSync { number, sent_at });
-            return Some(Action::AskRoot {
+            return Some(Action::SyncUpstream {
                 upstream_sync: number,
                 request,
             });
@@ -324,7 +324,7 @@ impl SyncLoop {
         reply: Reply,
         now: Timestamp,
     ) -> Change {
-        if !self.is_out(upstream_sync) {
+        if !self.is_upstream_sync_pending(upstream_sync) {
             return Change::None;
         }
         self.end_upstream_sync(Some(reply), now)
@@ -332,7 +332,7 @@ impl SyncLoop {
 
     /// Handles an upstream sync without a reply.
     pub fn handle_root_failure(&mut self, upstream_sync: u64, now: Timestamp) -> Change {
-        if !self.is_out(upstream_sync) {
+        if !self.is_upstream_sync_pending(upstream_sync) {
             return Change::None;
         }
         self.end_upstream_sync(None, now)
@@ -349,7 +349,7 @@ impl SyncLoop {
         if self.is_root_reply_new && is_awaited {
             return Timestamp::ZERO;
         }
-        if !self.is_hurried {
+        if !self.is_sync_requested {
             return due_at;
         }
         // A visitor who waits during an upstream sync waits for its result; but that may be lost.
@@ -362,7 +362,7 @@ impl SyncLoop {
 
     fn begin(&mut self, is_wanted: bool, now: Timestamp) -> Sync {
         self.begun += 1;
-        self.is_hurried = false;
+        self.is_sync_requested = false;
         self.is_root_reply_new = false;
         self.pace.note_sync(now);
         self.phase = Phase::Syncing {
@@ -371,7 +371,7 @@ impl SyncLoop {
         Sync {
             round: self.begun,
             is_wanted,
-            news: self.news.clone(),
+            root_reply: self.news.clone(),
         }
     }
 
@@ -453,8 +453,14 @@ impl SyncLoop {
 fn is_short(request: &SyncRequest, reply: &Reply) -> bool {
     match reply {
         Reply::Granted(lease_reply) => {
-            let has = request.held.seats.saturating_add(lease_reply.granted.seats);
-            has < request.wants.slots.saturating_add(request.wants.first)
+            let has = request
+                .balance
+                .seats
+                .saturating_add(lease_reply.granted.seats);
+            has < request
+                .demand
+                .slots
+                .saturating_add(request.demand.movers_now)
         }
         Reply::Void { .. } | Reply::Stale => false,
     }

@@ -92,7 +92,7 @@ impl Seats {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Standing {
     /// Active until `ends_at`.
-    Inside {
+    Active {
         /// End of the session as of now.
         ends_at: Timestamp,
     },
@@ -124,7 +124,7 @@ impl Ticket {
             ends_at = ends_at.min(now + rules.longest_seat());
         }
         if ends_at > now.max(closed_through) {
-            Standing::Inside { ends_at }
+            Standing::Active { ends_at }
         } else {
             Standing::Over
         }
@@ -189,7 +189,7 @@ mod tests {
             ..Rules::default()
         };
         let ticket = accepted(0, 300_000);
-        let inside = Standing::Inside {
+        let inside = Standing::Active {
             ends_at: Timestamp(300_000),
         };
         assert_eq!(
@@ -215,7 +215,7 @@ mod tests {
         let standing = ticket.standing(Timestamp(1_000), Timestamp(0), &Rules::default());
         assert_eq!(
             standing,
-            Standing::Inside {
+            Standing::Active {
                 ends_at: Timestamp(311_000)
             }
         );

@@ -77,7 +77,7 @@ pub struct QueueRequest {
     /// Rank by which it is served.
     pub rank: Timestamp,
     /// Time until its next refresh.
-    pub ask_after: DurationMs,
+    pub refresh_after: DurationMs,
 }
 
 /// Counts of visitors of an ended node, until they have refreshed elsewhere.
@@ -153,7 +153,7 @@ impl WaitingBook {
         let entry = Entry {
             rank: refresh.rank,
             refreshed_at: now,
-            ask_after: u32::try_from(refresh.ask_after.0).unwrap_or(u32::MAX),
+            ask_after: u32::try_from(refresh.refresh_after.0).unwrap_or(u32::MAX),
             inheritance: self.inherited.number,
         };
         let has_capacity = self.entries.len() < self.capacity;

@@ -44,15 +44,15 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use crate::bypass::BypassRequest;
 use crate::waiting::{Answer, Look, RequestKind, prepare, respond};
 use access_log::AccessEntry;
-use anteroom_proxy::body::{AnswerBody, Body};
+use anteroom_proxy::body::{Body, ResponseBody};
 use anteroom_proxy::cookies;
 use anteroom_proxy::error_page;
 use anteroom_proxy::forwarded::{Client, Scheme};
 use anteroom_proxy::language;
 use anteroom_proxy::path::{Decoding, Readings};
-use anteroom_proxy::request_context::{CannotWait, KnownVisitor, RequestContext, Upstream};
+use anteroom_proxy::request_context::{CannotQueue, KnownVisitor, RequestContext, Upstream};
 use anteroom_proxy::reverse_proxy::expect;
-use anteroom_proxy::status::Refusal;
+use anteroom_proxy::status::RequestError;
 use counters::Counters;
 pub use counters::{CountsByRoom, SharedTicketCounts};
 use decision::{intent_of, note_ticket};
@@ -178,7 +178,7 @@ impl WaitingRoomLayer {
 
     /// Whether the layer is applied to a service. Without one, waiting pages get no responses.
     #[must_use]
-    pub fn stands(&self) -> bool {
+    pub fn has_rooms(&self) -> bool {
         self.gate.is_applied.load(Ordering::Relaxed)
     }
 
@@ -193,10 +193,10 @@ impl WaitingRoomLayer {
         let routes = self.gate.routes.load();
         let route = routes.find(client.host(), readings).ok()??;
         let tickets = cookies::values(headers, &route.cookie_name);
-        let (visitor, is_inside) = route.room.visitor_of(&tickets)?;
+        let (visitor, is_active) = route.room.visitor_of(&tickets)?;
         Some(KnownVisitor {
             id: visitor.0,
-            is_inside,
+            is_active,
         })
     }
 }
@@ -228,7 +228,7 @@ where
         + 'static,
     S::Future: Send,
     B: Send + 'static,
-    R: AnswerBody,
+    R: ResponseBody,
 {
     type Response = Response<R>;
     type Error = Infallible;
@@ -251,7 +251,7 @@ impl Gate {
     async fn serve<S, B, R>(&self, request: Request<B>, inner: S) -> Response<R>
     where
         S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
-        R: AnswerBody,
+        R: ResponseBody,
     {
         // The body need not be `Sync`, so no reference to it may cross an await point.
         let (head, body) = request.into_parts();
@@ -271,12 +271,12 @@ impl Gate {
     ) -> Response<R>
     where
         S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
-        R: AnswerBody,
+        R: ResponseBody,
     {
         let routes = self.routes.load_full();
         let client = RequestContext::of(&request).map(|context| context.client.clone());
         let Some(client) = client else {
-            return own_response(reject(Refusal::BadRequest, request.headers()));
+            return own_response(reject(RequestError::BadRequest, request.headers()));
         };
         if let Some(response) = self
             .own_paths
@@ -286,10 +286,10 @@ impl Gate {
             return own_response(response);
         }
         let Ok(readings) = Readings::under(routes.decoding, request.uri().path()) else {
-            return own_response(reject(Refusal::BadRequest, request.headers()));
+            return own_response(reject(RequestError::BadRequest, request.headers()));
         };
         let Ok(found) = routes.find(client.host(), &readings) else {
-            return own_response(reject(Refusal::BadRequest, request.headers()));
+            return own_response(reject(RequestError::BadRequest, request.headers()));
         };
         let Some(route) = found else {
             return match routes.origin_of(client.host()) {
@@ -297,7 +297,7 @@ impl Gate {
                     let request = request.map(|()| body);
                     forward_bypassed(request, inner, upstream, access, Verdict::NoRoom).await
                 }
-                None => own_response(reject(Refusal::NotFound, request.headers())),
+                None => own_response(reject(RequestError::NotFound, request.headers())),
             };
         };
         access.set_room(route);
@@ -320,7 +320,7 @@ impl Gate {
         }
         if expect::is_unknown(request.headers()) {
             // Rejected before it takes a slot: it would not reach the origin.
-            return own_response(reject(Refusal::ExpectationFailed, request.headers()));
+            return own_response(reject(RequestError::ExpectationFailed, request.headers()));
         }
         let json_enabled = route.room.config().json_response_enabled;
         let kind = RequestKind::of(request.method(), request.headers(), json_enabled);
@@ -329,7 +329,7 @@ impl Gate {
             .decide(route, &request, client.address, kind.is_page());
         match outcome.await {
             // Only a poll without a ticket gets this outcome, and this request is none.
-            Outcome::MayCome => own_response(reject(Refusal::Unavailable, request.headers())),
+            Outcome::MayCome => own_response(reject(RequestError::Unavailable, request.headers())),
             Outcome::Pass(pass) => {
                 access.set_pass(&pass);
                 note_ticket(&request, true);
@@ -377,7 +377,7 @@ async fn forward_admitted<S, B, R>(
 ) -> Response<R>
 where
     S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
-    R: AnswerBody,
+    R: ResponseBody,
 {
     // Room for the headers that are added here and on the way, in one allocation.
     request.headers_mut().reserve(HEADERS_ADDED);
@@ -395,12 +395,12 @@ async fn forward_bypassed<S, B, R>(
 ) -> Response<R>
 where
     S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
-    R: AnswerBody,
+    R: ResponseBody,
 {
     let context = RequestContext::of(&request);
     let connection = context.and_then(|context| context.connection.as_ref());
     if connection.is_some_and(Claim::needs_ticket) {
-        return own_response(reject(Refusal::Unavailable, request.headers()));
+        return own_response(reject(RequestError::Unavailable, request.headers()));
     }
     access.set_verdict(verdict);
     let mut response = forward(request, inner, upstream).await;
@@ -416,12 +416,12 @@ async fn forward<S, B, R>(
 ) -> Response<R>
 where
     S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
-    R: AnswerBody,
+    R: ResponseBody,
 {
     if intent_of(&request) == Intent::Wait {
         return cannot_wait();
     }
-    upstream.speech.chosen = language::chosen(request.headers());
+    upstream.language.chosen = language::chosen(request.headers());
     cookies::without(request.headers_mut(), cookies::PREFIX);
     if let Some(context) = RequestContext::of_mut(&mut request) {
         context.upstream = Some(upstream);
@@ -440,19 +440,19 @@ fn look_of<'a>(route: &'a RoomRoute, request: &'a Request<()>) -> Look<'a> {
 }
 
 /// Builds the response to a request that had to wait and cannot.
-fn cannot_wait<R: AnswerBody>() -> Response<R> {
+fn cannot_wait<R: ResponseBody>() -> Response<R> {
     let mut response = Response::new(R::from_own(Body::empty()));
     *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-    response.extensions_mut().insert(CannotWait);
+    response.extensions_mut().insert(CannotQueue);
     response
 }
 
-fn reject(refusal: Refusal, headers: &HeaderMap) -> Response<Body> {
-    error_page::answer_to(headers, refusal)
+fn reject(refusal: RequestError, headers: &HeaderMap) -> Response<Body> {
+    error_page::error_response(headers, refusal)
 }
 
 /// Converts a response of the rooms themselves.
-fn own_response<R: AnswerBody>(response: Response<Body>) -> Response<R> {
+fn own_response<R: ResponseBody>(response: Response<Body>) -> Response<R> {
     response.map(R::from_own)
 }
 

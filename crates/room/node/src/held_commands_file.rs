@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use anteroom_config::overrides::HeldStops;
+use anteroom_config::overrides::PendingStops;
 use parking_lot::Mutex;
 
 const FOLDER: &str = "held";
@@ -20,7 +20,7 @@ pub(crate) struct HeldFile {
     path: PathBuf,
     /// Content of the file when this process last read or wrote it. Locked during a write, so that
     /// writes are serialised.
-    known: Mutex<HeldStops>,
+    known: Mutex<PendingStops>,
 }
 
 impl HeldFile {
@@ -42,18 +42,18 @@ impl HeldFile {
     /// Reads the stops of another process or of an earlier one. A file that cannot be read is
     /// logged and counts as empty.
     #[must_use]
-    pub(crate) fn read(&self) -> HeldStops {
+    pub(crate) fn read(&self) -> PendingStops {
         let mut known = self.known.lock();
         *known = self.load().unwrap_or_default();
         known.clone()
     }
 
     /// Reads the file; `None` if it cannot be read.
-    fn load(&self) -> Option<HeldStops> {
+    fn load(&self) -> Option<PendingStops> {
         let text = match fs::read(&self.path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Some(HeldStops::default());
+                return Some(PendingStops::default());
             }
             Err(error) => {
                 tracing::error!(file = %self.path.display(), %error, "held stops not read");
@@ -79,7 +79,7 @@ impl HeldFile {
     /// [`io::Error`] if the folder cannot be written.
     pub(crate) fn update(
         &self,
-        next: impl FnOnce(&HeldStops, &HeldStops) -> HeldStops,
+        next: impl FnOnce(&PendingStops, &PendingStops) -> PendingStops,
     ) -> io::Result<()> {
         let mut known = self.known.lock();
         let found = self.load();
@@ -95,7 +95,7 @@ impl HeldFile {
         Ok(())
     }
 
-    fn write(&self, held: &HeldStops) -> io::Result<()> {
+    fn write(&self, held: &PendingStops) -> io::Result<()> {
         if !held.is_empty() {
             return self.replace(&serde_json::to_vec(held)?);
         }
@@ -125,13 +125,13 @@ impl HeldFile {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_config::overrides::{Actor, HeldStop, Stop};
+    use anteroom_config::overrides::{Actor, PendingStop, Stop};
 
     use super::*;
 
-    fn held() -> HeldStops {
-        let mut held = HeldStops::default();
-        held.add(HeldStop {
+    fn held() -> PendingStops {
+        let mut held = PendingStops::default();
+        held.add(PendingStop {
             stop: Stop::Pause {
                 message: Some("Back at ten".to_owned()),
             },
@@ -141,7 +141,7 @@ mod tests {
         held
     }
 
-    fn write(file: &HeldFile, held: &HeldStops) {
+    fn write(file: &HeldFile, held: &PendingStops) {
         file.update(|_, _| held.clone()).unwrap();
     }
 
@@ -153,8 +153,8 @@ mod tests {
         write(&file, &held());
         assert_eq!(HeldFile::of(folder.path(), "shop").read(), held());
         assert!(HeldFile::of(folder.path(), "other").read().is_empty());
-        write(&file, &HeldStops::default());
-        write(&file, &HeldStops::default());
+        write(&file, &PendingStops::default());
+        write(&file, &PendingStops::default());
         assert!(file.read().is_empty());
     }
 
@@ -180,13 +180,13 @@ mod tests {
         assert!(HeldFile::changed_at(folder.path()).is_some());
         other
             .update(|before, found| {
-                assert_eq!((before, found), (&HeldStops::default(), &held()));
-                HeldStops::default()
+                assert_eq!((before, found), (&PendingStops::default(), &held()));
+                PendingStops::default()
             })
             .unwrap();
         one.update(|before, found| {
-            assert_eq!((before, found), (&held(), &HeldStops::default()));
-            HeldStops::default()
+            assert_eq!((before, found), (&held(), &PendingStops::default()));
+            PendingStops::default()
         })
         .unwrap();
     }

@@ -13,7 +13,7 @@ use anteroom_config::{RoomConfig, RoomName};
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::{DataCenterId, DeploymentId, NodeId};
 use anteroom_room::room::RoomIdentity;
-use anteroom_store::{Store, introduce};
+use anteroom_store::{Store, register_data_center};
 use anteroom_ticket::KeyRing;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -301,7 +301,7 @@ impl Node {
 async fn register_name(store: Arc<dyn Store>, name: String) {
     let id = data_center_id(&name);
     for _ in 0..REGISTRATIONS_MAX {
-        if introduce(&*store, id, &name).await.is_ok() {
+        if register_data_center(&*store, id, &name).await.is_ok() {
             return;
         }
         tokio::time::sleep(REGISTRATION_PAUSE).await;

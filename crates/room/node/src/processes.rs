@@ -100,7 +100,7 @@ impl ProcessFile {
             .collect();
         let revoked = counted.iter().flat_map(|joined| joined.revoked.iter());
         Predecessors {
-            dead: self.predecessors.iter().map(|before| before.id).collect(),
+            ended: self.predecessors.iter().map(|before| before.id).collect(),
             // The ledger waits for the latest of them.
             in_touch_until: counted.iter().map(|joined| joined.in_touch_until).max(),
             revoked: revoked
@@ -308,7 +308,7 @@ mod tests {
         let shop = next.predecessors("shop");
         assert_eq!(shop.in_touch_until, Some(Timestamp(70)));
         assert_eq!(shop.revoked, revoked);
-        let mut dead = shop.dead;
+        let mut dead = shop.ended;
         dead.sort_unstable();
         assert_eq!(dead, [NodeId(1), NodeId(2)]);
         let in_touch_until = |room| next.predecessors(room).in_touch_until;
@@ -317,7 +317,7 @@ mod tests {
         next.forget_predecessors();
         drop(next);
         assert_eq!(
-            register(folder.path(), 4).predecessors("shop").dead,
+            register(folder.path(), 4).predecessors("shop").ended,
             [NodeId(3)]
         );
     }
@@ -359,7 +359,7 @@ mod tests {
         first.leave("shop").unwrap();
         drop(first);
         let third = register(folder.path(), 3);
-        assert_eq!(third.predecessors("shop").dead, [NodeId(1)]);
+        assert_eq!(third.predecessors("shop").ended, [NodeId(1)]);
         assert_eq!(third.predecessors("shop").in_touch_until, None);
         assert!(third.predecessors("other").in_touch_until.is_some());
     }

@@ -24,7 +24,7 @@ use anteroom_config::overrides::RoomOverrides;
 use anteroom_room::id::{DataCenterId, DeploymentId};
 use anteroom_room::origin::OriginOutcome;
 use anteroom_room::queue_position::{QueuePosition, QueueReason};
-use anteroom_room::room::request_flow::{ArrivalKind, RequestFlow, Step};
+use anteroom_room::room::request_flow::{RequestFlow, Step, VisitorArrival};
 use anteroom_room::room::view::View;
 use anteroom_room::room::{Capacity, Room, RoomIdentity};
 use anteroom_room::ticket::Ticket;
@@ -188,11 +188,12 @@ impl RoomHandle {
         }
         if let Some(ticket) = ticket {
             let view = self.view.load();
-            if let Some(seat_ends_at) = view.pass_at_once(&ticket, arrival.is_navigation, now) {
+            if let Some(seat_ends_at) = view.pass_without_room(&ticket, arrival.is_navigation, now)
+            {
                 return self.pass(ticket, seat_ends_at, false);
             }
         }
-        let flow = RequestFlow::new(ArrivalKind {
+        let flow = RequestFlow::new(VisitorArrival {
             ticket,
             fresh: Random::visitor(),
             is_navigation: arrival.is_navigation,
@@ -228,21 +229,21 @@ impl RoomHandle {
                     let ticket = ticket.map(|ticket| self.seal(&ticket));
                     return Outcome::Queue { ticket, position };
                 }
-                Step::MayCome => return Outcome::MayCome,
-                Step::NotInside => {
+                Step::WouldAdmit => return Outcome::MayCome,
+                Step::NotActive => {
                     deadline = self.wait_deadline();
                     let is_poll = flow.is_look();
                     if is_poll {
-                        self.hear_overrides().await;
+                        self.refresh_overrides().await;
                     } else if !self.are_overrides_fresh() {
                         let may_ask_parent = self.refresh_and_sync(&mut deadline).await;
-                        flow.set_may_ask_parent(may_ask_parent);
+                        flow.set_may_sync(may_ask_parent);
                     }
                     None
                 }
-                Step::AskParent => {
+                Step::SyncWithParent => {
                     let may_ask_again = self.sync_with_parent(&mut deadline).await;
-                    flow.set_may_ask_parent(may_ask_again);
+                    flow.set_may_sync(may_ask_again);
                     None
                 }
                 Step::TakeNumber(key) => {
@@ -271,11 +272,11 @@ impl RoomHandle {
     /// ended, so nobody passes, and tickets stay unchanged.
     fn not_joined(&self, now: Timestamp) -> Outcome {
         let position = QueuePosition {
-            reason: QueueReason::StoreAway,
+            reason: QueueReason::StoreUnavailable,
             people_ahead: None,
             people_waiting: 0,
             wait: None,
-            ask_after: Some(RETRY_UNJOINED),
+            refresh_after: Some(RETRY_UNJOINED),
             arrived_at: now,
         };
         Outcome::Queue {
@@ -329,7 +330,7 @@ impl RoomHandle {
     fn report_good_responses(&self) {
         let good = self.good_responses.swap(0, Ordering::Relaxed);
         if good > 0 {
-            self.locked(|room, now| room.handle_good_answers(good, now));
+            self.locked(|room, now| room.handle_good_responses(good, now));
         }
     }
 

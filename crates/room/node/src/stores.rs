@@ -8,7 +8,7 @@ use anteroom_room::id::{DataCenterId, DeploymentId};
 use anteroom_room::ledger::LeaseTerms;
 #[cfg(debug_assertions)]
 use anteroom_room::time::DurationMs;
-use anteroom_store::{LedgerPlace, LedgerRole, OverrideFeed, OverrideStore, RecordKey, Store};
+use anteroom_store::{LedgerRole, OverrideFeed, OverrideStore, RecordKey, Store, StoredLedger};
 
 /// Environment variable with a shorter lease of the global ledger, in seconds. Fault runs on real
 /// processes set it, so that a test need not wait ten minutes. All nodes need the same value.
@@ -34,18 +34,18 @@ pub enum Stores {
 /// Ledgers of one room, as one node sees them.
 pub(crate) struct Ledgers {
     /// Ledger with which the node syncs.
-    pub(crate) parent: LedgerPlace,
+    pub(crate) parent: StoredLedger,
     /// Ledger behind the parent, if the parent is not the root.
-    pub(crate) global: Option<LedgerPlace>,
+    pub(crate) global: Option<StoredLedger>,
 }
 
 impl Ledgers {
     /// Returns the root ledger, if other processes write it as well.
-    pub(crate) fn root(&self) -> Option<&LedgerPlace> {
+    pub(crate) fn root(&self) -> Option<&StoredLedger> {
         match self.parent.role() {
             LedgerRole::Alone => None,
             LedgerRole::Root(_) => Some(&self.parent),
-            LedgerRole::Below(_) => self.global.as_ref(),
+            LedgerRole::DataCenter(_) => self.global.as_ref(),
         }
     }
 }
@@ -62,7 +62,7 @@ impl Stores {
     pub(crate) fn ledgers(&self, room: &str, birth: DeploymentId, here: DataCenterId) -> Ledgers {
         let key = |level: &str| RecordKey(format!("{room}/{:016x}/{level}", birth.0));
         let ledger = |store: &Arc<dyn Store>, key, role| {
-            LedgerPlace::new(Arc::clone(store), key, room, role)
+            StoredLedger::new(Arc::clone(store), key, room, role)
         };
         match self {
             Self::Alone(store) => Ledgers {
@@ -77,7 +77,7 @@ impl Stores {
                 }
             }
             Self::TwoLevels { local, global } => {
-                let below = LedgerRole::Below(here);
+                let below = LedgerRole::DataCenter(here);
                 let root = LedgerRole::Root(global_terms());
                 Ledgers {
                     parent: ledger(local, key(&format!("{:08x}", here.0)), below),

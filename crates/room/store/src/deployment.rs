@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use crate::wire::deployment::{self as record, DamagedDeployment, DeploymentFacts};
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::{DataCenterId, DeploymentId};
-use anteroom_room::ledger_exchange::{FirstStart, Kept};
+use anteroom_room::ledger_exchange::{FirstStart, RecordLocation};
 use anteroom_room::time::DurationMs;
 
 use crate::store::{Identity, Loaded, RecordKey, Store, StoreError, Swap};
@@ -22,7 +22,7 @@ const TRIES: u32 = 32;
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Deployment {
     /// Id of the deployment. Tickets of another deployment are invalid.
-    pub birth: DeploymentId,
+    pub deployment_id: DeploymentId,
     /// Secret key of its lotteries.
     pub lottery_key: LotteryKey,
 }
@@ -42,7 +42,7 @@ pub struct Membership {
 impl std::fmt::Debug for Membership {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // A log must not show keys.
-        write!(f, "Membership({:016x})", self.deployment.birth.0)
+        write!(f, "Membership({:016x})", self.deployment.deployment_id.0)
     }
 }
 
@@ -81,14 +81,14 @@ pub async fn join(
         if let Some(found) = facts(&loaded)? {
             return Ok(Membership {
                 deployment: Deployment {
-                    birth: found.birth,
+                    deployment_id: found.deployment_id,
                     lottery_key: found.lottery_key,
                 },
                 ticket_keys: found.ticket_keys,
             });
         }
         let facts = DeploymentFacts {
-            birth: own.deployment.birth,
+            deployment_id: own.deployment.deployment_id,
             lottery_key: own.deployment.lottery_key,
             ticket_keys: own.ticket_keys.clone(),
             keeper: loaded.identity.0,
@@ -110,7 +110,7 @@ pub async fn join(
 /// As [`join`].
 pub async fn restore(store: &dyn Store, own: &Membership) -> Result<DeploymentId, JoinError> {
     let found = join(store, own, false).await?;
-    Ok(found.deployment.birth)
+    Ok(found.deployment.deployment_id)
 }
 
 /// Writes the name of this data center to the store, and returns the names of all of them.
@@ -118,7 +118,7 @@ pub async fn restore(store: &dyn Store, own: &Membership) -> Result<DeploymentId
 /// # Errors
 ///
 /// [`JoinError`] if the store cannot be used.
-pub async fn introduce(
+pub async fn register_data_center(
     store: &dyn Store,
     id: DataCenterId,
     name: &str,
@@ -151,8 +151,8 @@ pub(crate) async fn is_first_start(store: &dyn Store, ttl: DurationMs) -> Result
         let Ok(Some(found)) = facts(&loaded) else {
             return Ok(false);
         };
-        let kept = Kept {
-            keeper: Identity(found.keeper),
+        let kept = RecordLocation {
+            store: Identity(found.keeper),
             since: found.kept_since,
             is_first: found.is_first,
         };
@@ -162,7 +162,7 @@ pub(crate) async fn is_first_start(store: &dyn Store, ttl: DurationMs) -> Result
             FirstStart::Moved(kept) => kept,
         };
         let facts = DeploymentFacts {
-            keeper: moved.keeper.0,
+            keeper: moved.store.0,
             kept_since: moved.since,
             is_first: moved.is_first,
             ..found

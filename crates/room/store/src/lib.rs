@@ -13,11 +13,13 @@ mod store;
 mod syncing;
 pub mod wire;
 
-pub use deployment::{Deployment, JoinError, Membership, TicketKeys, introduce, join, restore};
+pub use deployment::{
+    Deployment, JoinError, Membership, TicketKeys, join, register_data_center, restore,
+};
 pub use override_reader::{OverrideFeed, OverrideListener};
 pub use overrides::{ChangeError, OverrideStore, RoomOverrideStore, is_overrides};
 pub use store::{
     BoxFuture, Clock, CounterName, Expected, Identity, Loaded, Record, RecordKey, RecordVersion,
     Store, StoreError, Swap, chain,
 };
-pub use syncing::{Exchange, LedgerPlace, LedgerRole, SyncError};
+pub use syncing::{Exchange, LedgerRole, StoredLedger, SyncError};

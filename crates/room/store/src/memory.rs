@@ -37,7 +37,7 @@ struct State {
 
 impl std::fmt::Debug for Memory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Memory({} requests)", self.calls())
+        write!(f, "Memory({} requests)", self.requests())
     }
 }
 
@@ -63,7 +63,7 @@ impl Memory {
     }
 
     /// Makes all requests fail, or succeed again.
-    pub fn set_away(&self, is_unavailable: bool) {
+    pub fn set_unavailable(&self, is_unavailable: bool) {
         self.inner
             .is_unavailable
             .store(is_unavailable, Ordering::Relaxed);
@@ -85,7 +85,7 @@ impl Memory {
 
     /// Counts all requests, failed ones included.
     #[must_use]
-    pub fn calls(&self) -> u64 {
+    pub fn requests(&self) -> u64 {
         self.inner.requests.load(Ordering::Relaxed)
     }
 

@@ -69,7 +69,7 @@ impl<R: OverrideRecord> OverrideFeed<R> {
 
     /// Whether other processes may change the overrides.
     #[must_use]
-    pub const fn are_others(&self) -> bool {
+    pub const fn is_shared(&self) -> bool {
         self.are_others
     }
 
@@ -81,7 +81,7 @@ impl<R: OverrideRecord> OverrideFeed<R> {
 
     /// Whether the main record was ever read.
     #[must_use]
-    pub fn has_heard(&self) -> bool {
+    pub fn was_read(&self) -> bool {
         self.has_heard.load(Ordering::Relaxed)
     }
 
@@ -93,7 +93,7 @@ impl<R: OverrideRecord> OverrideFeed<R> {
 
     /// Whether there is no copy, or it was read since this process began.
     #[must_use]
-    pub fn has_heard_copy(&self) -> bool {
+    pub fn was_copy_read(&self) -> bool {
         self.has_heard_copy.load(Ordering::Relaxed)
     }
 
@@ -119,7 +119,7 @@ impl<R: OverrideRecord> OverrideFeed<R> {
         let was_failing = self.is_failing.swap(read.is_err(), Ordering::Relaxed);
         let found = read.inspect_err(|error| {
             // A successor waits for its predecessor's journal. That is no failure.
-            let is_early = matches!(error, StoreError::Held { .. }) && !self.has_heard();
+            let is_early = matches!(error, StoreError::Held { .. }) && !self.was_read();
             if !was_failing && !is_early {
                 tracing::warn!(
                     about = &*self.about,
@@ -158,7 +158,7 @@ impl<R: OverrideRecord> OverrideFeed<R> {
     ///
     /// [`StoreError`] if the store of the copy is unavailable. A damaged copy is ignored.
     pub async fn read_copy(&self, listener: &impl OverrideListener<R>) -> Result<(), StoreError> {
-        let Some(copy) = self.copy.as_ref().filter(|_| !self.has_heard_copy()) else {
+        let Some(copy) = self.copy.as_ref().filter(|_| !self.was_copy_read()) else {
             return Ok(());
         };
         match in_time(copy, &self.about).await {
@@ -198,7 +198,7 @@ impl<R: OverrideRecord> OverrideFeed<R> {
                 self.keep_copy(listener);
                 Ok(Arc::new(next))
             }
-            Err(refused @ ChangeError::Refused(_)) => Err(refused),
+            Err(refused @ ChangeError::Rejected(_)) => Err(refused),
             Err(error) => {
                 // `read` logs its own failure.
                 let _ = self.read(listener).await;
@@ -227,7 +227,7 @@ impl<R: OverrideRecord> OverrideFeed<R> {
 /// Whether there is a record that cannot be decoded.
 fn is_damaged(error: &StoreError) -> bool {
     match error {
-        StoreError::Refused { source, .. } => source.is::<DamagedOverrides>(),
+        StoreError::Rejected { source, .. } => source.is::<DamagedOverrides>(),
         _ => false,
     }
 }

@@ -53,7 +53,7 @@ impl<R> Clone for OverrideStore<R> {
 pub enum ChangeError<E: std::error::Error + 'static> {
     /// The change is not allowed.
     #[error("cannot change the overrides")]
-    Refused(#[source] E),
+    Rejected(#[source] E),
     /// The store failed.
     #[error("cannot reach the overrides")]
     Store(#[source] StoreError),
@@ -115,7 +115,7 @@ impl<R: OverrideRecord> OverrideStore<R> {
             });
             let before = found.filter(|found| !known.is_newer_than(found));
             let before = before.unwrap_or_else(|| known.clone());
-            let next = change(&before).map_err(ChangeError::Refused)?;
+            let next = change(&before).map_err(ChangeError::Rejected)?;
             // The next entry overwrites the newest one in the record.
             if let Some(newest) = before.newest()
                 && !self.add_to_log(newest).await.map_err(failed)?
@@ -173,9 +173,9 @@ impl<R: OverrideRecord> OverrideStore<R> {
     fn overrides_in(&self, loaded: &Loaded) -> Result<Option<R>, StoreError> {
         let record = loaded.record.as_ref();
         let found = record.map(|record| R::decode(&record.value));
-        found.transpose().map_err(|source| StoreError::Refused {
+        found.transpose().map_err(|source| StoreError::Rejected {
             place: format!("the record {}", self.overrides.0),
-            refusal: "has overrides that this program cannot read",
+            reason: "has overrides that this program cannot read",
             remedy: "run the version that wrote them, or replace them by a new command",
             source: Box::new(source),
         })

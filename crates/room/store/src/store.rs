@@ -119,12 +119,12 @@ pub enum StoreError {
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The store replies, but rejects the operation until an operator changes something.
-    #[error("{place} {refusal}; {remedy}")]
-    Refused {
+    #[error("{place} {reason}; {remedy}")]
+    Rejected {
         /// Name of the store.
         place: String,
         /// Reason, in our words.
-        refusal: &'static str,
+        reason: &'static str,
         /// Next step of the operator.
         remedy: &'static str,
         /// Reply of the store, in its words.

@@ -11,7 +11,7 @@ use anteroom_room::id::Incarnation;
 use anteroom_room::ledger::Ledger;
 pub use anteroom_room::ledger_exchange::{Exchange, LedgerRole};
 use anteroom_room::ledger_exchange::{
-    LedgerOperation, Next, Opening, STEP_ASIDE_MAX, Seen, TRIES, Tries, Written,
+    InitialLedger, LedgerOperation, NextStep, PAUSE_MAX, RecordState, TRIES, Tries, WriteOutcome,
 };
 use anteroom_room::sync::{Reply, SyncRequest};
 use anteroom_room::time::{DurationMs, Timestamp};
@@ -22,7 +22,7 @@ use crate::store::{Identity, Loaded, RecordKey, Store, StoreError, Swap};
 
 /// Ledger of one room in one store.
 #[derive(Clone)]
-pub struct LedgerPlace {
+pub struct StoredLedger {
     store: Arc<dyn Store>,
     key: RecordKey,
     room: String,
@@ -64,13 +64,13 @@ pub enum SyncError {
     Random(getrandom::Error),
 }
 
-impl std::fmt::Debug for LedgerPlace {
+impl std::fmt::Debug for StoredLedger {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "LedgerPlace({}, {:?})", self.key.0, self.role)
     }
 }
 
-impl LedgerPlace {
+impl StoredLedger {
     /// Returns the ledger of `room` under `key`.
     #[must_use]
     pub fn new(store: Arc<dyn Store>, key: RecordKey, room: &str, role: LedgerRole) -> Self {
@@ -87,7 +87,10 @@ impl LedgerPlace {
     /// Replaces the source of incarnations. Replays need those of the recorded run.
     #[doc(hidden)]
     #[must_use]
-    pub fn with_lives(mut self, source: impl Fn() -> Incarnation + Send + Sync + 'static) -> Self {
+    pub fn with_incarnations(
+        mut self,
+        source: impl Fn() -> Incarnation + Send + Sync + 'static,
+    ) -> Self {
         self.incarnations = Arc::new(move || Ok(source()));
         self
     }
@@ -105,7 +108,7 @@ impl LedgerPlace {
     /// [`SyncError`] if there is no reply. The request may still have taken effect. The next one
     /// corrects that, because requests contain absolute numbers.
     pub async fn sync(&self, request: &SyncRequest) -> Result<Reply, SyncError> {
-        let exchange = self.visit(request, None, false).await?;
+        let exchange = self.exchange(request, None, false).await?;
         Ok(exchange.reply)
     }
 
@@ -120,7 +123,7 @@ impl LedgerPlace {
     /// # Panics
     ///
     /// Never: every request of a child gets a reply.
-    pub async fn visit(
+    pub async fn exchange(
         &self,
         request: &SyncRequest,
         upstream_reply: Option<&Reply>,
@@ -128,7 +131,7 @@ impl LedgerPlace {
     ) -> Result<Exchange, SyncError> {
         let operation = LedgerOperation::Sync {
             request: Box::new(request.clone()),
-            news: upstream_reply.cloned(),
+            root_reply: upstream_reply.cloned(),
             is_wanted,
         };
         let exchange = self.perform(&operation).await?;
@@ -166,7 +169,7 @@ impl LedgerPlace {
         &self,
         operation: &LedgerOperation,
     ) -> Result<Option<Exchange>, SyncError> {
-        let terms = self.role.lending();
+        let terms = self.role.lease_terms();
         self.change(|ledger, now| operation.perform(ledger, terms, now))
             .await
     }
@@ -205,21 +208,21 @@ impl LedgerPlace {
             let swap = swap.await.map_err(|source| self.failed(source))?;
             let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
             let written = match &swap {
-                Swap::Swapped => Written::Yes,
-                Swap::Conflict(_) => Written::Conflict,
-                Swap::OtherStore => Written::OtherStore,
+                Swap::Swapped => WriteOutcome::Yes,
+                Swap::Conflict(_) => WriteOutcome::Conflict,
+                Swap::OtherStore => WriteOutcome::OtherStore,
             };
             let next = tries.handle_written(written, DurationMs(took));
             loaded = match (next, swap) {
-                (Next::Done, _) => return Ok(done),
-                (Next::GiveUp, _) => {
+                (NextStep::Done, _) => return Ok(done),
+                (NextStep::GiveUp, _) => {
                     return Err(SyncError::Contention {
                         room: self.room.clone(),
                     });
                 }
-                (Next::Decide, Swap::Conflict(loaded)) => loaded,
-                (Next::Decide | Next::Load, _) => self.load().await?,
-                (Next::StepAside, _) => {
+                (NextStep::Decide, Swap::Conflict(loaded)) => loaded,
+                (NextStep::Decide | NextStep::Load, _) => self.load().await?,
+                (NextStep::Pause, _) => {
                     step_aside().await;
                     self.load().await?
                 }
@@ -235,19 +238,19 @@ impl LedgerPlace {
     /// Returns the ledger of a record, or a new one if the record is absent or not trusted.
     async fn open(&self, loaded: &Loaded) -> Result<Ledger, SyncError> {
         let (seen, left) = self.parse(loaded)?;
-        let is_first_start = if Opening::needs_first_start(self.role, seen) {
-            let ttl = self.role.lending().ttl;
+        let is_first_start = if InitialLedger::needs_first_start(self.role, seen) {
+            let ttl = self.role.lease_terms().ttl;
             let is_first = deployment::is_first_start(&*self.store, ttl).await;
             is_first.map_err(|source| self.failed(source))?
         } else {
             false
         };
-        if left.is_some() && seen.keeper == Some(loaded.identity) {
+        if left.is_some() && seen.store == Some(loaded.identity) {
             // No ledger begins, so no incarnation is drawn.
-            return Ok(Opening::AsLeft.open(left, loaded.now));
+            return Ok(InitialLedger::AsLeft.open(left, loaded.now));
         }
-        let opening = Opening::of(self.role, seen, (self.incarnations)()?, is_first_start);
-        if matches!(opening, Opening::Epoch(..)) {
+        let opening = InitialLedger::of(self.role, seen, (self.incarnations)()?, is_first_start);
+        if matches!(opening, InitialLedger::Epoch(..)) {
             tracing::warn!(
                 room = %self.room,
                 "the store is another server than before and may have lost its newest writes: \
@@ -259,26 +262,26 @@ impl LedgerPlace {
 
     /// Splits a record into its facts and its ledger. A journal has one writer, so its records do
     /// not name the store that wrote them.
-    fn parse(&self, loaded: &Loaded) -> Result<(Seen, Option<Ledger>), SyncError> {
+    fn parse(&self, loaded: &Loaded) -> Result<(RecordState, Option<Ledger>), SyncError> {
         let damaged = |source| SyncError::Record {
             room: self.room.clone(),
             source,
         };
-        let mut seen = Seen {
+        let mut seen = RecordState {
             expected: loaded.expected(),
             now: loaded.now,
-            keeper: None,
+            store: None,
         };
         let Some(found) = &loaded.record else {
             return Ok((seen, None));
         };
         let mut value = &found.value[..];
-        seen.keeper = Some(loaded.identity);
+        seen.store = Some(loaded.identity);
         if self.role != LedgerRole::Alone {
             let (keeper, rest) = value
                 .split_first_chunk()
                 .ok_or_else(|| damaged(LedgerRecordError::Damaged))?;
-            seen.keeper = Some(Identity(u64::from_be_bytes(*keeper)));
+            seen.store = Some(Identity(u64::from_be_bytes(*keeper)));
             value = rest;
         }
         let ledger = record::decode(value).map_err(damaged)?;
@@ -308,7 +311,7 @@ fn new_incarnation() -> Result<Incarnation, SyncError> {
 
 /// Waits for a random time, so that other writers go first.
 async fn step_aside() {
-    let most = STEP_ASIDE_MAX.0 * 1_000;
+    let most = PAUSE_MAX.0 * 1_000;
     // Without random bytes all writers wait equally long: slower, not wrong.
     let drawn = getrandom::u64().unwrap_or(most) % most;
     tokio::time::sleep(Duration::from_micros(drawn)).await;

@@ -66,7 +66,7 @@ pub enum OpenError {
     Forged,
     /// Ticket of another deployment, or of this one before it lost its data.
     #[error("ticket of another deployment")]
-    OtherBirth,
+    OtherDeployment,
 }
 
 impl Binding {
@@ -171,7 +171,7 @@ impl KeyRing {
         if sealed_for == deployment {
             Ok(ticket)
         } else {
-            Err(OpenError::OtherBirth)
+            Err(OpenError::OtherDeployment)
         }
     }
 }

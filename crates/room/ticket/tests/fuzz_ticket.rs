@@ -83,7 +83,7 @@ fn sealed_seeds_fail_with_the_error_in_their_name() {
     check(
         "sealed-for-another-deployment",
         &sealed(ROOM, DeploymentId(2)),
-        OpenError::OtherBirth,
+        OpenError::OtherDeployment,
     );
     check("text-unknown-key", &"A".repeat(120), OpenError::UnknownKey);
 }

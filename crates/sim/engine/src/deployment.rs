@@ -13,8 +13,8 @@ use anteroom_room::room::RoomIdentity;
 use anteroom_room::rules::{Limits, Rules};
 use anteroom_room::time::Timestamp;
 
-use crate::rng::{Dice, Draw, Purpose};
-use crate::scenario::model::{DataCenterPlan, NodePlace, Scenario};
+use crate::rng::{Draw, Purpose, SimRng};
+use crate::scenario::model::{DataCenterPlan, NodeRef, Scenario};
 use ledgers::Stores;
 use network::Network;
 use node::Node;
@@ -27,7 +27,7 @@ pub(crate) struct Deployment {
     pub(crate) stores: Stores,
     pub(crate) network: Network,
     pub(crate) lottery_key: LotteryKey,
-    start_rng: Dice,
+    start_rng: SimRng,
 }
 
 /// Data center; its nodes are adjacent in [`Deployment::nodes`].
@@ -39,7 +39,7 @@ pub(crate) struct DataCenter {
 
 impl Deployment {
     pub(crate) fn new(scenario: &Scenario, rules: Rules, now: Timestamp) -> Self {
-        let mut start_rng = Dice::new(scenario.seed, Purpose::NodeStarts);
+        let mut start_rng = SimRng::new(scenario.seed, Purpose::NodeStarts);
         let mut key = [0; 16];
         key[..8].copy_from_slice(&start_rng.word().to_le_bytes());
         let mut deployment = Self {
@@ -79,7 +79,7 @@ impl Deployment {
     }
 
     /// Returns the random numbers for everything about starts of nodes.
-    pub(crate) fn start_rng(&mut self) -> &mut Dice {
+    pub(crate) fn start_rng(&mut self) -> &mut SimRng {
         &mut self.start_rng
     }
 
@@ -88,7 +88,7 @@ impl Deployment {
     }
 
     /// Returns the index of a node.
-    pub(crate) fn node_at(&self, place: NodePlace) -> Option<u32> {
+    pub(crate) fn node_at(&self, place: NodeRef) -> Option<u32> {
         let data_center = self.data_centers.get(place.data_center)?;
         let node = u32::try_from(place.node).ok()?;
         (node < data_center.plan.nodes).then_some(data_center.first_node + node)

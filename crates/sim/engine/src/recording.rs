@@ -3,7 +3,7 @@
 //!
 //! A simulated store records only on request, and recording changes no decision.
 
-use crate::scenario::model::StorePlace;
+use crate::scenario::model::StoreRef;
 use anteroom_room::id::Incarnation;
 use anteroom_room::ledger::Ledger;
 pub use anteroom_room::ledger_exchange::{Exchange, LedgerOperation, LedgerRole};
@@ -13,7 +13,7 @@ use anteroom_room::time::Timestamp;
 #[derive(Clone, Debug)]
 pub struct Recording {
     /// Store of the ledger.
-    pub place: StorePlace,
+    pub place: StoreRef,
     /// Role of the ledger.
     pub role: LedgerRole,
     /// Incarnation of the record that the first operation finds; [`Incarnation::ALONE`] in the
@@ -69,7 +69,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new(place: StorePlace, role: LedgerRole, first_incarnation: Incarnation) -> Self {
+    pub(crate) fn new(place: StoreRef, role: LedgerRole, first_incarnation: Incarnation) -> Self {
         Self {
             recording: Recording {
                 place,

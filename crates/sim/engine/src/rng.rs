@@ -85,9 +85,9 @@ pub fn whole(number: f64) -> u64 {
 
 /// Long stream for one purpose.
 #[derive(Clone, Debug)]
-pub struct Dice(Pcg64Mcg);
+pub struct SimRng(Pcg64Mcg);
 
-impl Dice {
+impl SimRng {
     pub(crate) fn new(seed: u64, purpose: Purpose) -> Self {
         let salt = match purpose {
             Purpose::Network => 1,
@@ -101,12 +101,12 @@ impl Dice {
     /// Creates stream `salt` of a seed; each salt is for one purpose.
     #[must_use]
     pub fn salted(seed: u64, salt: u64) -> Self {
-        let [seed, salt] = [seed, salt].map(|word| SplitMix(word).word());
+        let [seed, salt] = [seed, salt].map(|word| SplitMix(word).next_u64());
         Self(Pcg64Mcg::seed_from_u64(seed ^ salt))
     }
 }
 
-impl Draw for Dice {
+impl Draw for SimRng {
     fn word(&mut self) -> u64 {
         self.0.next_u64()
     }
@@ -124,7 +124,7 @@ impl VisitorRng {
 
 impl Draw for VisitorRng {
     fn word(&mut self) -> u64 {
-        self.0.word()
+        self.0.next_u64()
     }
 }
 
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn streams_repeat_and_differ_by_seed_and_purpose() {
-        let first = |seed, purpose| Dice::new(seed, purpose).word();
+        let first = |seed, purpose| SimRng::new(seed, purpose).word();
         let one = first(1, Purpose::Network);
         assert_eq!(one, first(1, Purpose::Network));
         assert_ne!(one, first(2, Purpose::Network));
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn draws_have_the_requested_means() {
-        let mut rng = Dice::new(7, Purpose::Network);
+        let mut rng = SimRng::new(7, Purpose::Network);
         let mean = |draw: &mut dyn FnMut() -> f64| (0..20_000).map(|_| draw()).sum::<f64>() / 2e4;
         let exponential = mean(&mut || rng.exponential(50.0));
         assert!((48.0..52.0).contains(&exponential), "{exponential}");

@@ -3,7 +3,7 @@
 use crate::chart::number::{counted, grouped, length, percent, since_start};
 use anteroom_config::time_text::rfc3339_secs;
 use anteroom_sim::scenario::model::{
-    FaultKind, FaultPlan, LinkPlace, NodePlace, RoomPlan, Scenario, StorePlace,
+    FaultKind, FaultPlan, LinkRef, NodeRef, RoomPlan, Scenario, StoreRef,
 };
 
 /// Most faults that are listed; a rolling restart of a large deployment has thousands.
@@ -94,12 +94,12 @@ fn event(scenario: &Scenario, kind: FaultKind) -> String {
         ),
         FaultKind::Cut {
             link,
-            answers_only,
+            replies_only,
             lasts,
         } => format!(
             "{} {} for {}",
             link_name(scenario, link),
-            if answers_only {
+            if replies_only {
                 "loses the replies to writes"
             } else {
                 "is cut"
@@ -174,27 +174,27 @@ fn data_center_name(scenario: &Scenario, data_center: usize) -> String {
     )
 }
 
-fn node_name(scenario: &Scenario, node: NodePlace) -> String {
+fn node_name(scenario: &Scenario, node: NodeRef) -> String {
     let data_center = data_center_name(scenario, node.data_center);
     format!("node {data_center}/{}", node.node)
 }
 
-fn store_name(scenario: &Scenario, store: StorePlace) -> String {
+fn store_name(scenario: &Scenario, store: StoreRef) -> String {
     match store {
-        StorePlace::Local(data_center) => {
+        StoreRef::Local(data_center) => {
             format!("the store of {}", data_center_name(scenario, data_center))
         }
-        StorePlace::Global => "the global store".to_owned(),
+        StoreRef::Global => "the global store".to_owned(),
     }
 }
 
-fn link_name(scenario: &Scenario, link: LinkPlace) -> String {
+fn link_name(scenario: &Scenario, link: LinkRef) -> String {
     match link {
-        LinkPlace::NodeToStore(node) => format!(
+        LinkRef::NodeToStore(node) => format!(
             "the link between {} and its store",
             node_name(scenario, node)
         ),
-        LinkPlace::ToGlobal(data_center) => format!(
+        LinkRef::ToGlobal(data_center) => format!(
             "the link between {} and the global store",
             data_center_name(scenario, data_center)
         ),

@@ -23,7 +23,7 @@ mod source;
 
 /// Result of a simulation.
 #[derive(Debug)]
-pub enum Rehearsed {
+pub enum SimulateResult {
     /// The runs are over, with this exit code: 1 if `leases` violated an invariant.
     Done(ExitCode),
     /// The scenario has these mistakes; nothing was run.
@@ -109,27 +109,27 @@ pub fn run(
     options: &SimulateOptions,
     out: &mut impl Write,
     err: &mut impl Write,
-) -> anyhow::Result<Rehearsed> {
+) -> anyhow::Result<SimulateResult> {
     if let Some(Other::Limits(options)) = &options.other {
         crate::lab::command::run(options, out, err)?;
-        return Ok(Rehearsed::Done(ExitCode::SUCCESS));
+        return Ok(SimulateResult::Done(ExitCode::SUCCESS));
     }
     if let Some(folder) = &options.story {
         write_story(folder, story::tell, out, err)?;
-        return Ok(Rehearsed::Done(ExitCode::SUCCESS));
+        return Ok(SimulateResult::Done(ExitCode::SUCCESS));
     }
     let Some(wanted) = options.scenario.as_deref() else {
         out.write_all(source::list().as_bytes())?;
-        return Ok(Rehearsed::Done(ExitCode::SUCCESS));
+        return Ok(SimulateResult::Done(ExitCode::SUCCESS));
     };
     let source = source::Source::open(wanted)?;
     if options.print {
         out.write_all(source.text().as_bytes())?;
-        return Ok(Rehearsed::Done(ExitCode::SUCCESS));
+        return Ok(SimulateResult::Done(ExitCode::SUCCESS));
     }
     let variants = match source.variants(options) {
         Ok(variants) => variants,
-        Err(mistakes) => return Ok(Rehearsed::Mistaken(mistakes)),
+        Err(mistakes) => return Ok(SimulateResult::Mistaken(mistakes)),
     };
     if let Some(folder) = &options.out {
         check_folder("--out", folder)?;
@@ -147,7 +147,7 @@ pub fn run(
             crate::write_html(folder, scenario, &outcomes).context("cannot write the report")?;
         writeln!(err, "\nThe report is in {}", page.display())?;
     }
-    Ok(Rehearsed::Done(report_violations(&outcomes, err)?))
+    Ok(SimulateResult::Done(report_violations(&outcomes, err)?))
 }
 
 /// Reports the invariants that `leases` violated; the other allocations have none.

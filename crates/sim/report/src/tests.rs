@@ -8,7 +8,7 @@ use anteroom_sim::outcome::{
     DataCenterOutcome, DataCenterSample, Invariant, Outcome, RunStatistics, Sample, Violation,
 };
 use anteroom_sim::scenario::model::{
-    Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, NodePlace, RoomPlan, Scenario,
+    Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, NodeRef, RoomPlan, Scenario,
 };
 
 use crate::{ReportError, json, table, write_html};
@@ -39,7 +39,7 @@ fn scenario(name: &str) -> Scenario {
         to_store: delay,
         to_global: delay,
     };
-    let node = NodePlace {
+    let node = NodeRef {
         data_center: 0,
         node: 3,
     };

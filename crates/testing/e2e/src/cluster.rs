@@ -306,7 +306,7 @@ impl Cluster {
             self.origin.minutes()
         );
         assert_eq!(
-            counters.thrown_out, 0,
+            counters.queued_with_valid_ticket, 0,
             "valid tickets were queued: {counters}"
         );
     }

@@ -27,7 +27,7 @@ use tokio::process::{Child, Command};
 use tokio::time::{Instant, interval};
 use url::{ParseError, Url};
 
-use crate::waiting::{LOOK_EVERY, PATIENCE};
+use crate::waiting::{POLL_INTERVAL, TIMEOUT};
 
 /// Message of panics: a browser that does not obey fails the test.
 const OBEYS: &str = "the browser obeys";
@@ -132,7 +132,7 @@ impl Browser {
 
     /// Closes tab `number`, from 0, and switches to the last one.
     pub async fn close_tab(&self, number: usize) {
-        self.look_at_tab(number).await;
+        self.switch_to_tab(number).await;
         self.page.close_window().await.expect(OBEYS);
         let tabs = self.page.windows().await.expect(OBEYS);
         let last = tabs.last().expect(OBEYS).clone();
@@ -159,7 +159,7 @@ impl Browser {
     }
 
     /// Switches to tab `number`, from 0.
-    pub async fn look_at_tab(&self, number: usize) {
+    pub async fn switch_to_tab(&self, number: usize) {
         let tabs = self.page.windows().await.expect(OBEYS);
         let tab = tabs[number].clone();
         self.page.switch_to_window(tab).await.expect(OBEYS);
@@ -201,7 +201,7 @@ impl Browser {
     }
 
     /// Waits until the tab has this title.
-    pub async fn until_called(&self, title: &str) {
+    pub async fn until_titled(&self, title: &str) {
         let what = format!("the tab has the title {title:?}");
         self.until(&what, async || self.title().await == title)
             .await;
@@ -209,8 +209,8 @@ impl Browser {
 
     /// Waits until `holds` returns true; otherwise fails and prints the page.
     pub async fn until(&self, what: &str, mut holds: impl AsyncFnMut() -> bool) {
-        let deadline = Instant::now() + PATIENCE;
-        let mut looks = interval(LOOK_EVERY);
+        let deadline = Instant::now() + TIMEOUT;
+        let mut looks = interval(POLL_INTERVAL);
         while !holds().await {
             if Instant::now() > deadline {
                 let page = self.text("body").await.unwrap_or_default();
@@ -227,7 +227,7 @@ impl Browser {
     }
 
     /// Takes pictures of the whole page, if they are wanted (see the module).
-    pub async fn photograph(&self, name: &str) {
+    pub async fn take_pictures(&self, name: &str) {
         let Some(folder) = std::env::var_os(SCREENSHOTS).map(PathBuf::from) else {
             return;
         };
@@ -351,7 +351,7 @@ async fn try_start_driver(program: &Path) -> Result<(Child, u16), String> {
         }
         None
     };
-    let port = tokio::time::timeout(PATIENCE, port).await;
+    let port = tokio::time::timeout(TIMEOUT, port).await;
     let port = port.expect("chromedriver prints its port, or ends");
     // Read on, so that it never waits for a reader.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });

@@ -27,7 +27,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
 pub use mutate::{Field, Language, Mutator};
-pub use waiting::{LOOK_EVERY, PATIENCE, eventually, eventually_within};
+pub use waiting::{POLL_INTERVAL, TIMEOUT, eventually, eventually_within};
 
 /// Length and first seed of a run; a failure prints both so that it can be repeated.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 use tokio::time::{interval, timeout};
 
 use crate::process::{Process, TRIES, free_port};
-use crate::waiting::{LOOK_EVERY, PATIENCE};
+use crate::waiting::{POLL_INTERVAL, TIMEOUT};
 
 /// Reply to a command without an effect: it shows that no more comes.
 const END: &[u8] = b"MN\r\n";
@@ -65,7 +65,7 @@ impl MemcachedServer {
     /// # Panics
     ///
     /// If the server does not reply.
-    pub async fn ask(&self, command: &str) -> String {
+    pub async fn send(&self, command: &str) -> String {
         let reply = ask(self.port, command).await;
         reply.unwrap_or_else(|error| panic!("{command}: {error}"))
     }
@@ -76,7 +76,7 @@ impl MemcachedServer {
     ///
     /// If it has no such number.
     pub async fn stat(&self, name: &str) -> u64 {
-        let stats = self.ask("stats").await;
+        let stats = self.send("stats").await;
         let prefix = format!("STAT {name} ");
         let line = stats.lines().find_map(|line| line.strip_prefix(&prefix));
         let number = line.and_then(|number| number.parse().ok());
@@ -90,7 +90,7 @@ impl MemcachedServer {
     ///
     /// If the server does not list them.
     pub async fn values(&self) -> Vec<(String, u64)> {
-        let list = timeout(PATIENCE, self.list()).await;
+        let list = timeout(TIMEOUT, self.list()).await;
         let list = list.expect("it has time for a list within a minute");
         let lines = list.lines().filter_map(|line| line.strip_prefix("key="));
         let value = |line: &str| {
@@ -104,10 +104,10 @@ impl MemcachedServer {
 
     /// Lists the values. The server makes one list at a time, sometimes for itself.
     async fn list(&self) -> String {
-        let mut looks = interval(LOOK_EVERY);
+        let mut looks = interval(POLL_INTERVAL);
         loop {
             looks.tick().await;
-            let list = self.ask("lru_crawler metadump hash").await;
+            let list = self.send("lru_crawler metadump hash").await;
             if !list.starts_with(BUSY) {
                 return list;
             }
@@ -191,7 +191,7 @@ async fn ask(port: u16, command: &str) -> io::Result<String> {
         let answer = received.strip_suffix(end).unwrap_or(&received);
         Ok(String::from_utf8_lossy(answer).into_owned())
     };
-    timeout(PATIENCE, asking).await?
+    timeout(TIMEOUT, asking).await?
 }
 
 #[cfg(test)]
@@ -201,8 +201,8 @@ mod tests {
     #[tokio::test]
     async fn a_server_keeps_values_until_it_crashes() {
         let mut server = MemcachedServer::start().await;
-        assert_eq!(server.ask("ms a:b 5 T60\r\nvalue").await, "HD\r\n");
-        assert_eq!(server.ask("mg a:b v").await, "VA 5\r\nvalue\r\n");
+        assert_eq!(server.send("ms a:b 5 T60\r\nvalue").await, "HD\r\n");
+        assert_eq!(server.send("mg a:b v").await, "VA 5\r\nvalue\r\n");
         let values = server.values().await;
         let now = server.stat("time").await;
         assert_eq!(values.len(), 1);
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(key, "a:b");
         assert!((now + 50..=now + 61).contains(exp), "{now} {exp}");
         server.restart().await;
-        assert_eq!(server.ask("mg a:b v").await, "EN\r\n");
+        assert_eq!(server.send("mg a:b v").await, "EN\r\n");
         assert_eq!(server.values().await, []);
     }
 }

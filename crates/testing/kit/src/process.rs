@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use tokio::time::{Instant, interval};
 
-use crate::waiting::{LOOK_EVERY, PATIENCE};
+use crate::waiting::{POLL_INTERVAL, TIMEOUT};
 
 /// Most ports that are tried when another process took one first.
 pub(crate) const TRIES: u32 = 10;
@@ -32,8 +32,8 @@ impl Process {
         F: Future<Output = bool>,
     {
         let mut process = Self::spawn(command);
-        let deadline = Instant::now() + PATIENCE;
-        let mut looks = interval(LOOK_EVERY);
+        let deadline = Instant::now() + TIMEOUT;
+        let mut looks = interval(POLL_INTERVAL);
         while Instant::now() < deadline {
             looks.tick().await;
             if !matches!(process.0.try_wait(), Ok(None)) {

@@ -16,7 +16,7 @@ use std::process::Command;
 use tempfile::TempDir;
 
 pub use self::cluster::RedisCluster;
-pub use self::impostor::{Impostor, Manner};
+pub use self::impostor::{Behaviour, Impostor};
 pub use self::resp::{Reply, ask};
 pub use self::sentinel::RedisSentinel;
 use crate::process::{self, Process, TRIES};
@@ -114,7 +114,7 @@ impl RedisServer {
     /// # Panics
     ///
     /// If the server does not reply.
-    pub async fn ask(&self, command: &[&str]) -> Reply {
+    pub async fn send(&self, command: &[&str]) -> Reply {
         let asked = ask(self.port, &[command]).await;
         asked.unwrap_or_else(|error| panic!("{command:?}: {error}"))
     }
@@ -124,8 +124,8 @@ impl RedisServer {
     /// # Panics
     ///
     /// If the server sends no reply, or an error.
-    pub async fn tell(&self, command: &[&str]) -> Reply {
-        let reply = self.ask(command).await;
+    pub async fn send_ok(&self, command: &[&str]) -> Reply {
+        let reply = self.send(command).await;
         assert!(!matches!(reply, Reply::Error(_)), "{command:?}: {reply:?}");
         reply
     }
@@ -136,7 +136,7 @@ impl RedisServer {
     ///
     /// If the server does not reply.
     pub async fn info(&self, section: &str) -> String {
-        self.tell(&["INFO", section]).await.text()
+        self.send_ok(&["INFO", section]).await.text()
     }
 
     /// Ends the server like a crash.
@@ -236,24 +236,27 @@ mod tests {
     #[tokio::test]
     async fn a_server_keeps_values_until_it_crashes() {
         let mut server = RedisServer::start().await;
-        server.tell(&["SET", "key", "value"]).await;
-        assert_eq!(server.ask(&["GET", "key"]).await.text(), "value");
+        server.send_ok(&["SET", "key", "value"]).await;
+        assert_eq!(server.send(&["GET", "key"]).await.text(), "value");
         server.restart().await;
-        assert_eq!(server.ask(&["GET", "key"]).await, Reply::Bulk(None));
+        assert_eq!(server.send(&["GET", "key"]).await, Reply::Bulk(None));
     }
 
     #[tokio::test]
     async fn a_replica_has_what_its_master_has() {
         let master = RedisServer::start().await;
-        master.tell(&["SET", "key", "value"]).await;
+        master.send_ok(&["SET", "key", "value"]).await;
         let replica = RedisServer::start_replica_of(&master).await;
-        assert_eq!(replica.ask(&["GET", "key"]).await.text(), "value");
+        assert_eq!(replica.send(&["GET", "key"]).await.text(), "value");
     }
 
     #[tokio::test]
     async fn servers_of_a_cluster_know_each_other() {
         let cluster = RedisCluster::start().await;
-        let info = cluster.servers()[2].tell(&["CLUSTER", "INFO"]).await.text();
+        let info = cluster.servers()[2]
+            .send_ok(&["CLUSTER", "INFO"])
+            .await
+            .text();
         assert!(info.contains("cluster_known_nodes:3"), "{info}");
     }
 

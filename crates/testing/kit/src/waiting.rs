@@ -6,9 +6,9 @@ use tokio::time::{Instant, interval};
 
 /// Time after which a condition counts as false. Generous, because build servers are slow and a
 /// slow test should not fail.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIMEOUT: Duration = Duration::from_secs(60);
 /// Interval at which a condition is checked.
-pub const LOOK_EVERY: Duration = Duration::from_millis(20);
+pub const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Waits until `holds` returns true.
 ///
@@ -19,7 +19,7 @@ pub async fn eventually<F>(what: &str, holds: impl FnMut() -> F)
 where
     F: Future<Output = bool>,
 {
-    eventually_within(PATIENCE, what, holds).await;
+    eventually_within(TIMEOUT, what, holds).await;
 }
 
 /// Waits until `holds` returns true, for conditions that may take longer than a minute.
@@ -32,7 +32,7 @@ where
     F: Future<Output = bool>,
 {
     let deadline = Instant::now() + patience;
-    let mut looks = interval(LOOK_EVERY);
+    let mut looks = interval(POLL_INTERVAL);
     loop {
         looks.tick().await;
         if holds().await {

@@ -52,7 +52,7 @@ impl Wire {
     /// # Panics
     ///
     /// If the other side never stops taking.
-    pub async fn send_until_held_back(&mut self) -> usize {
+    pub async fn send_until_blocked(&mut self) -> usize {
         let piece = vec![7; 100_000];
         let mut sent = 0;
         while let Ok(true) = timeout(Duration::from_millis(500), self.try_send(&piece)).await {

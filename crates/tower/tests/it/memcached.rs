@@ -83,7 +83,7 @@ async fn two_nodes_share_one_limit_and_a_later_third_joins() {
     for path in ["/window", "/bucket"] {
         assert_eq!(later.send(path).await, 429, "{path}");
     }
-    let events = later.layers.meter().store_events();
+    let events = later.layers.limiter().store_events();
     for word in ["cas_lost", "cas_gave_up", "not_refunded"] {
         assert!(events.contains_key(&("memcached", word)), "{word}");
     }

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
-use anteroom_config::overrides::Shown;
+use anteroom_config::overrides::RoomOverridesView;
 
 use crate::client::text::{STRING, plain, printable};
 
 /// Formats all values in force as a table.
-pub(super) fn shown(shown: &Shown) -> String {
+pub(super) fn shown(shown: &RoomOverridesView) -> String {
     let mut text = short(shown);
     text.push('\n');
     let width = shown.values.keys().map(String::len).max().unwrap_or(0);
@@ -26,14 +26,14 @@ pub(super) fn shown(shown: &Shown) -> String {
 }
 
 /// Formats the result of a command as one line.
-pub(super) fn line(shown: &Shown) -> String {
+pub(super) fn line(shown: &RoomOverridesView) -> String {
     let note = shown.note.as_deref().map(printable);
     let rest = note.unwrap_or_else(|| format!("settings version {}", shown.version));
     format!("{}; {rest}\n", paused(shown))
 }
 
 /// Formats the commands that apply at the responding node only.
-fn held(shown: &Shown) -> String {
+fn held(shown: &RoomOverridesView) -> String {
     let mut text = String::new();
     for held in &shown.held {
         let (command, since) = (printable(&held.command), printable(&held.since));
@@ -44,7 +44,7 @@ fn held(shown: &Shown) -> String {
     text
 }
 
-fn paused(shown: &Shown) -> String {
+fn paused(shown: &RoomOverridesView) -> String {
     match &shown.paused {
         Some(pause) => format!("PAUSED since {}", printable(&pause.since)),
         None => "not paused".to_owned(),
@@ -52,7 +52,7 @@ fn paused(shown: &Shown) -> String {
 }
 
 /// Formats only what an operator set.
-pub(super) fn short(shown: &Shown) -> String {
+pub(super) fn short(shown: &RoomOverridesView) -> String {
     let mut text = format!("room {}: {}\n", shown.room, paused(shown));
     match &shown.note {
         Some(note) => writeln!(text, "{}", printable(note)).expect(STRING),
@@ -93,24 +93,24 @@ pub(super) fn assumed_empty(room: &str, reopens_at: Option<&str>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_config::overrides::{ShownHeld, ShownPause};
+    use anteroom_config::overrides::{PauseView, PendingStopView};
 
     use super::*;
 
-    fn held_pause() -> Shown {
-        Shown {
+    fn held_pause() -> RoomOverridesView {
+        RoomOverridesView {
             room: "shop".to_owned(),
             version: 4,
-            paused: Some(ShownPause {
+            paused: Some(PauseView {
                 since: "2023-09-11T11:45:54.000Z".to_owned(),
                 message: None,
             }),
-            held: vec![ShownHeld {
+            held: vec![PendingStopView {
                 command: "pause".to_owned(),
                 since: "2023-09-11T11:45:54.000Z".to_owned(),
                 is_kept: true,
             }],
-            ..Shown::default()
+            ..RoomOverridesView::default()
         }
     }
 
@@ -124,14 +124,14 @@ mod tests {
              all values are the file's\n"
         );
         let note = Some("This holds at this node only.\u{1b}".to_owned());
-        let shown = Shown { note, ..shown };
+        let shown = RoomOverridesView { note, ..shown };
         assert_eq!(
             line(&shown),
             "PAUSED since 2023-09-11T11:45:54.000Z; This holds at this node only.\\u{1b}\n"
         );
         let text = short(&shown);
         assert!(text.contains("\nThis holds at this node only."), "{text}");
-        let written = Shown {
+        let written = RoomOverridesView {
             note: None,
             held: Vec::new(),
             paused: None,

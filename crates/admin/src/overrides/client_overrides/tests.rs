@@ -90,7 +90,7 @@ fn allowed(
     let applied = record.applied_to(file, ALL_FIT).limits;
     let limit = applied.iter().find(|known| known.name.as_str() == limit)?;
     let own = limit.overrides.get(&Client(vec![client.to_owned()]));
-    own.map(|policy| policy.rate().calls())
+    own.map(|policy| policy.rate().requests())
 }
 
 #[test]

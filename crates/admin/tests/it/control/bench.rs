@@ -9,7 +9,7 @@ use anteroom_admin::{Control, ExtraStats, Extras, Token, Tokens, serve};
 use anteroom_config::{Config, RoomName};
 use anteroom_embedded::{DataDir, Embedded, faults::Faults};
 use anteroom_limit::time::TimestampUs;
-use anteroom_limit_http::{Limiter, Surroundings};
+use anteroom_limit_http::{Limiter, LimiterContext};
 use anteroom_node::{
     Arrival, HandClock, Intent, Node, NodeClock, NodeSettings, Outcome, RoomHandle, Stores,
 };
@@ -62,7 +62,7 @@ burst = 2
 /// Surroundings of limits with the clock of the node.
 struct Around(Arc<HandClock>);
 
-impl Surroundings for Around {
+impl LimiterContext for Around {
     fn now(&self) -> TimestampUs {
         TimestampUs(Clock::now(&*self.0).0 * 1_000)
     }

@@ -182,7 +182,7 @@ async fn a_scrape_counts_visits() {
         Outcome::Queue { .. }
     ));
     bench
-        .until(|room| room.config().name.as_str() != "shop" || room.stats().snapshot.inside == 3)
+        .until(|room| room.config().name.as_str() != "shop" || room.stats().snapshot.active == 3)
         .await;
     let families = scrape(&bench).await;
     let check = |name: &str, expected: f64| {

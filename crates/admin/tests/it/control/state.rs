@@ -12,7 +12,7 @@ async fn a_rooms_state_has_the_articles_shape_and_ours() {
     let bench = Bench::new().await;
     assert!(matches!(bench.visit("shop").await, Outcome::Pass(_)));
     bench
-        .until(|room| room.config().name.as_str() != "shop" || room.stats().snapshot.inside == 1)
+        .until(|room| room.config().name.as_str() != "shop" || room.stats().snapshot.active == 1)
         .await;
     let response = bench.get("/rooms/shop/state").await;
     assert_eq!(response.status, 200);

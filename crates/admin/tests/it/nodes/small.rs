@@ -24,7 +24,7 @@ impl SharedCounts for Small {
     }
 
     fn check(&self, limit: &str, policy: &Policy) -> Result<(), UnfitError> {
-        if policy.rate().calls() <= self.calls_max {
+        if policy.rate().requests() <= self.calls_max {
             return Ok(());
         }
         Err(UnfitError::NeedsMore {
@@ -36,7 +36,7 @@ impl SharedCounts for Small {
         })
     }
 
-    fn charge<'a>(
+    fn acquire<'a>(
         &'a self,
         charges: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {

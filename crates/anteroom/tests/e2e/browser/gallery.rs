@@ -227,13 +227,13 @@ async fn all_states_are_photographed_on_request() {
     for state in STATES {
         browser.open(&gallery.url(state, Language::English)).await;
         until_whole(&browser, state).await;
-        browser.photograph(&format!("state-{state}")).await;
+        browser.take_pictures(&format!("state-{state}")).await;
     }
     for language in Language::ALL {
         browser.open(&gallery.url("message", language)).await;
         until_whole(&browser, "message").await;
         browser
-            .photograph(&format!("language-{}", language.tag()))
+            .take_pictures(&format!("language-{}", language.tag()))
             .await;
     }
     let title = browser.title().await;

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::ROOM;
-use crate::support::PATIENCE;
+use crate::support::TIMEOUT;
 use crate::support::client::Client;
 
 /// Time between two pages of an active visitor: short enough to keep the session on a busy machine.
@@ -63,12 +63,12 @@ impl Neighbour {
     /// Leaves: logs out if it is active, stops polling if it waits.
     pub(super) async fn leave(self) {
         self.keeps_running.send_replace(false);
-        timeout(PATIENCE, self.task).await.unwrap().unwrap();
+        timeout(TIMEOUT, self.task).await.unwrap().unwrap();
     }
 
     async fn until(&mut self, mut is_wanted: impl FnMut(Stage) -> bool) {
         let stage = self.stage.wait_for(|stage| is_wanted(*stage));
-        let stage = timeout(PATIENCE, stage).await;
+        let stage = timeout(TIMEOUT, stage).await;
         stage.expect("it gets there").expect("it runs");
     }
 }

@@ -36,7 +36,7 @@ async fn open_and_new_pages_show_the_overrides() {
     operate(&scene, &["pause", "--message", "Back at 10:40"]).await;
     browser.until_shows("#message", "Back at 10:40").await;
     until_shown(&browser, "The organiser has paused entry.").await;
-    browser.photograph("paused").await;
+    browser.take_pictures("paused").await;
     // Paused visitors poll less often than those near the front, so the link polls at once.
     operate(&scene, &["resume"]).await;
     browser.click("#check").await;

@@ -29,9 +29,9 @@ async fn a_browser_shows_the_queue_and_enters_at_its_turn() {
             reason.starts_with("This site is busy right now")
         })
         .await;
-    browser.photograph("waiting-unknown").await;
+    browser.take_pictures("waiting-unknown").await;
     // The script writes the title only after its first response.
-    browser.until_called("2 · You are in line").await;
+    browser.until_titled("2 · You are in line").await;
     browser.run("window.marker = 'the same page'").await;
     let later = scene.neighbour().await;
     assert_eq!(later.stage(), Stage::Waiting);
@@ -41,7 +41,7 @@ async fn a_browser_shows_the_queue_and_enters_at_its_turn() {
     inside.leave().await;
     second.until_inside().await;
     browser.until_shows("#ahead", "Nobody").await;
-    browser.until_called("0 · You are in line").await;
+    browser.until_titled("0 · You are in line").await;
     let marker = browser.run("return window.marker").await;
     assert_eq!(marker, "the same page", "it was reloaded");
     assert!(
@@ -50,7 +50,7 @@ async fn a_browser_shows_the_queue_and_enters_at_its_turn() {
     );
     let is_estimated = async || browser.text("#wait").await.unwrap() != "Not known yet";
     browser.until("there is an estimate", is_estimated).await;
-    browser.photograph("waiting").await;
+    browser.take_pictures("waiting").await;
 
     second.leave().await;
     browser.until_shows("#shop", "The shop").await;
@@ -75,7 +75,7 @@ async fn reloads_and_tabs_share_one_position_and_one_seat() {
     let mut ahead = scene.neighbour().await;
 
     browser.open(&scene.url("/")).await;
-    browser.until_called("1 · You are in line").await;
+    browser.until_titled("1 · You are in line").await;
     let since = browser.attribute("#since", "data-at").await.unwrap();
     let check_position = async || {
         let now = browser.attribute("#since", "data-at").await;
@@ -95,8 +95,8 @@ async fn reloads_and_tabs_share_one_position_and_one_seat() {
     }
     assert_eq!(browser.tabs().await, 3);
     for tab in 0..3 {
-        browser.look_at_tab(tab).await;
-        browser.until_called("1 · You are in line").await;
+        browser.switch_to_tab(tab).await;
+        browser.until_titled("1 · You are in line").await;
         check_position().await;
     }
     let both_wait = async || scene.queued().await == 2;
@@ -106,7 +106,7 @@ async fn reloads_and_tabs_share_one_position_and_one_seat() {
     ahead.until_inside().await;
     ahead.leave().await;
     for tab in 0..3 {
-        browser.look_at_tab(tab).await;
+        browser.switch_to_tab(tab).await;
         browser.until_shows("#shop", "The shop").await;
     }
     let requests = scene.shop.requests_of_browser();

@@ -21,7 +21,7 @@ impl FirstInLine {
         let browser = Browser::start(Setup::Usual).await;
         let inside = scene.neighbour().await;
         browser.open(&scene.url(target)).await;
-        browser.until_called(FIRST).await;
+        browser.until_titled(FIRST).await;
         Self {
             scene,
             browser,
@@ -61,7 +61,7 @@ async fn a_visitor_who_closes_the_tab_keeps_the_position() {
     assert_eq!(later.stage(), Stage::Waiting);
 
     browser.open(&scene.url("/")).await;
-    browser.until_called(FIRST).await;
+    browser.until_titled(FIRST).await;
     assert_eq!(browser.attribute("#since", "data-at").await.unwrap(), since);
     let inside = first.enter().await;
     assert_eq!(
@@ -80,7 +80,7 @@ async fn the_back_button_shows_a_page_that_keeps_polling() {
     browser.open("data:text/html,<h1>elsewhere</h1>").await;
     browser.until_shows("h1", "elsewhere").await;
     browser.back().await;
-    browser.until_called(FIRST).await;
+    browser.until_titled(FIRST).await;
     assert_eq!(browser.attribute("#since", "data-at").await, since);
     let (scene, browser) = first.enter().await;
     assert_eq!(browser.address().await, scene.url("/lamps"));
@@ -164,7 +164,7 @@ async fn progress_starts_at_the_first_position_and_survives_a_reload() {
     let first = scene.neighbour().await;
     let second = scene.neighbour().await;
     browser.open(&scene.url("/")).await;
-    browser.until_called("2 · You are in line").await;
+    browser.until_titled("2 · You are in line").await;
     assert_eq!(
         browser.text("#part").await.as_deref(),
         Some(""),

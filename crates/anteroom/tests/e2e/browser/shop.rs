@@ -147,7 +147,7 @@ fn note(shop_request: ShopRequest, is_log_out: bool, state: &Mutex<State>) -> io
     let now = now();
     match &shop_request.sighting {
         Some(sighting) => state.checker.observe(sighting, now),
-        None => state.checker.observe_unjudged(now),
+        None => state.checker.observe_without_headers(now),
     }
     if let Some(sighting) = shop_request.sighting.filter(|_| is_log_out) {
         // Before the response is sent: the gateway may grant the seat to another as soon as it has

@@ -19,7 +19,7 @@ async fn the_page_counts_down_to_the_opening_and_enters() {
     browser.run("window.marker = 'the same page'").await;
     let has_changed = async || browser.text("#left").await.unwrap_or_default() != left;
     browser.until("the countdown moves", has_changed).await;
-    browser.photograph("not-open-yet").await;
+    browser.take_pictures("not-open-yet").await;
     let marker = browser.run("return window.marker").await;
     assert_eq!(marker, "the same page", "it was reloaded");
     browser.until_shows("#shop", "The shop").await;
@@ -46,7 +46,7 @@ async fn the_page_reports_that_the_origin_is_down_and_recovers() {
     };
     // Now and then a visitor is admitted to probe the origin, and gets an error.
     browser.until("the page says so", is_reported).await;
-    browser.photograph("origin-down").await;
+    browser.take_pictures("origin-down").await;
     scene.shop.set_closed(false);
     browser.until_shows("#shop", "The shop").await;
     inside.leave().await;
@@ -66,7 +66,7 @@ async fn a_rejecting_room_reports_it_and_promises_nothing() {
     for promise in ["ahead", "Your place", "Estimated", "by itself"] {
         assert!(!page.contains(promise), "{promise:?} is promised: {page}");
     }
-    browser.photograph("rejecting").await;
+    browser.take_pictures("rejecting").await;
     browser.click("#check").await;
     browser
         .until_shows("#heading", "Not available right now")

@@ -27,8 +27,8 @@ async fn a_form_sent_after_the_session_is_dropped_and_followed_by_get() {
     let neighbour = take_seat(&scene).await;
     browser.click("button").await;
     browser.until_shows(".notice", NOTICE).await;
-    browser.photograph("waiting-after-post").await;
-    browser.until_called("0 · You are in line").await;
+    browser.take_pictures("waiting-after-post").await;
+    browser.until_titled("0 · You are in line").await;
     neighbour.leave().await;
     browser.until_shows("#shop", "The shop").await;
     assert_eq!(browser.address().await, scene.url("/order"));
@@ -90,7 +90,7 @@ async fn without_scripts_the_page_is_complete_and_its_link_enters() {
     ] {
         assert!(page.contains(line), "{line:?} is missing: {page}");
     }
-    browser.photograph("waiting-no-script").await;
+    browser.take_pictures("waiting-no-script").await;
     let since = browser.attribute("#since", "data-at").await;
     browser.click("#check").await;
     browser.until_shows("#heading", "You are in line").await;
@@ -136,7 +136,7 @@ async fn a_visitor_without_cookies_gets_a_notice_and_waits_when_full() {
         browser.click("#check").await;
     }
     browser.until_shows("#heading", ASK_FOR_COOKIES).await;
-    browser.photograph("waiting-no-cookies").await;
+    browser.take_pictures("waiting-no-cookies").await;
     assert_eq!(scene.queued().await, 0, "it blocks the queue");
     assert!(scene.shop.requests_of_browser().is_empty());
     assert_eq!(inside.stage(), Stage::Inside);

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anteroom::demo::checking_origin::JUDGE_SEAT_ENDS;
+use anteroom::demo::checking_origin::CHECKER_SEAT_ENDS;
 use bytes::Bytes;
 use http::header::{ACCEPT, COOKIE, HOST, SET_COOKIE};
 use http::{HeaderMap, Request, StatusCode};
@@ -46,7 +46,7 @@ impl Connection {
         body.collect().await.unwrap();
         assert_eq!(head.status, StatusCode::OK);
         *cookie = new_cookie(&head.headers).or_else(|| cookie.take());
-        let is_in = head.headers.contains_key(JUDGE_SEAT_ENDS);
+        let is_in = head.headers.contains_key(CHECKER_SEAT_ENDS);
         assert_ne!(is_in, head.headers.contains_key("anteroom-verdict"));
         is_in
     }

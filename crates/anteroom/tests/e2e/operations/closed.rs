@@ -7,7 +7,7 @@ use tokio::time::timeout;
 use crate::support::command::command;
 use crate::support::config::ConfigFile;
 use crate::support::site::Site;
-use crate::support::{PATIENCE, eventually};
+use crate::support::{TIMEOUT, eventually};
 
 /// Runs a command with closed output, and checks its exit code. A panic has 101.
 async fn check(args: &[&str], expected: i32) {
@@ -17,7 +17,7 @@ async fn check(args: &[&str], expected: i32) {
     command
         .stdout(Stdio::from(writer.try_clone().unwrap()))
         .stderr(Stdio::from(writer));
-    let ended = timeout(PATIENCE, command.status()).await;
+    let ended = timeout(TIMEOUT, command.status()).await;
     let status = ended.unwrap_or_else(|_| panic!("{args:?} does not end"));
     assert_eq!(status.unwrap().code(), Some(expected), "{args:?}");
 }

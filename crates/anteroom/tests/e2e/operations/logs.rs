@@ -11,7 +11,7 @@ use crate::support::command::command;
 use crate::support::config::{ConfigFile, SERVER, room};
 use crate::support::origin::RecordingOrigin;
 use crate::support::site::Site;
-use crate::support::{PATIENCE, eventually};
+use crate::support::{TIMEOUT, eventually};
 
 /// Returns the lines of the access log about a path.
 fn lines_about(site: &Site, path: &str) -> Vec<Value> {
@@ -151,7 +151,7 @@ async fn text_is_for_people() {
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
     let mut next = async || {
-        let line = timeout(PATIENCE, lines.next_line()).await;
+        let line = timeout(TIMEOUT, lines.next_line()).await;
         line.unwrap().unwrap().expect("it goes on")
     };
     let mut line = next().await;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use anteroom::demo::checking_origin::JUDGE_SEAT_ENDS;
+use anteroom::demo::checking_origin::CHECKER_SEAT_ENDS;
 use anteroom_room::time::Timestamp;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
@@ -48,7 +48,7 @@ impl TestResponse {
 /// Returns the end of the seat as the origin reports it; `None` if the response is not the
 /// origin's.
 pub(crate) fn seat_end(response: &TestResponse) -> Option<Timestamp> {
-    let end = response.headers.get(JUDGE_SEAT_ENDS)?.to_str().unwrap();
+    let end = response.headers.get(CHECKER_SEAT_ENDS)?.to_str().unwrap();
     Some(Timestamp(end.parse().unwrap()))
 }
 

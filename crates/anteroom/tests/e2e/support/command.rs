@@ -5,7 +5,7 @@ use std::process::Stdio;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-use super::PATIENCE;
+use super::TIMEOUT;
 use super::process::BINARY;
 
 /// Result of a command.
@@ -29,7 +29,7 @@ pub(crate) fn command(args: &[&str]) -> Command {
 
 /// Runs a command to its end.
 pub(crate) async fn run(args: &[&str]) -> Ended {
-    let output = timeout(PATIENCE, command(args).output()).await;
+    let output = timeout(TIMEOUT, command(args).output()).await;
     let output = output
         .unwrap_or_else(|_| panic!("{args:?} does not end"))
         .unwrap();

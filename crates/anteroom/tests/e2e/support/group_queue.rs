@@ -9,7 +9,7 @@ use tokio::time::{interval, timeout};
 
 use super::operator::Operator;
 use super::visitors::{self, endless_visits, short_visits};
-use super::{PATIENCE, eventually, now};
+use super::{TIMEOUT, eventually, now};
 use anteroom_testkit::load::{Habits, NodeAddress, VisitorLoad};
 
 /// Seats of the room.
@@ -72,7 +72,7 @@ impl GroupQueue {
     pub(crate) async fn open(&mut self) {
         if let Some(keepers) = self.keepers.take() {
             let counters = keepers.stop().await;
-            assert_eq!(counters.thrown_out, 0, "{counters:?}");
+            assert_eq!(counters.queued_with_valid_ticket, 0, "{counters:?}");
         }
     }
 
@@ -88,7 +88,7 @@ impl GroupQueue {
                 looks.tick().await;
             }
         };
-        let in_time = timeout(PATIENCE, all_in).await.is_ok();
+        let in_time = timeout(TIMEOUT, all_in).await.is_ok();
         let admissions = origin.first_paths().into_iter();
         let of_group = |(at, path): (_, String)| Some((at, group_of(&path)?));
         let mut order: Vec<_> = admissions.filter_map(of_group).collect();

@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-use super::{PATIENCE, eventually};
+use super::{TIMEOUT, eventually};
 
 /// The binary under test.
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_anteroom");
@@ -95,7 +95,7 @@ impl Gateway {
 
     /// Waits for the end of the process, and returns its exit code.
     pub(crate) async fn ended(&mut self) -> Option<i32> {
-        let ended = tokio::time::timeout(PATIENCE, self.child.wait()).await;
+        let ended = tokio::time::timeout(TIMEOUT, self.child.wait()).await;
         ended.unwrap().unwrap().code()
     }
 }

@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::timeout;
 
-use super::PATIENCE;
+use super::TIMEOUT;
 
 /// An open connection.
 pub(crate) struct Raw {
@@ -82,7 +82,7 @@ impl Raw {
     }
 
     async fn more(&mut self) -> bool {
-        let read = timeout(PATIENCE, self.stream.read_buf(&mut self.received)).await;
+        let read = timeout(TIMEOUT, self.stream.read_buf(&mut self.received)).await;
         let read = read.unwrap_or_else(|_| panic!("nothing more than {:?}", self.received));
         // A connection that was cut off ends too.
         read.is_ok_and(|count| count > 0)

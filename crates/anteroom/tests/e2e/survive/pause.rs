@@ -27,7 +27,11 @@ async fn paused_for_longer_than_its_lease_it_keeps_limits_and_works_again() {
     })
     .await;
     let (endless, load) = (endless.stop().await, load.stop().await);
-    assert_eq!((endless.entered, endless.thrown_out), (3, 0), "{endless:?}");
-    assert_eq!(load.thrown_out, 0, "{load:?}");
+    assert_eq!(
+        (endless.entered, endless.queued_with_valid_ticket),
+        (3, 0),
+        "{endless:?}"
+    );
+    assert_eq!(load.queued_with_valid_ticket, 0, "{load:?}");
     stage.assert_within_limits();
 }

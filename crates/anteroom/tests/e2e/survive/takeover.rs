@@ -34,7 +34,7 @@ async fn a_second_process_admits_only_after_the_first_has_ended() {
     // The first ends, but not before its last response.
     let slow = tokio::spawn(async move { inside.navigate("/held").await });
     eventually("the origin has the request", async || {
-        stage.origin.held() == 1
+        stage.origin.held_requests() == 1
     })
     .await;
     first.signal("TERM");
@@ -53,6 +53,6 @@ async fn a_second_process_admits_only_after_the_first_has_ended() {
         seat_end(&other.navigate("/").await).is_some(),
         "admitted by the first"
     );
-    assert_eq!(load.stop().await.thrown_out, 0);
+    assert_eq!(load.stop().await.queued_with_valid_ticket, 0);
     stage.assert_within_limits();
 }

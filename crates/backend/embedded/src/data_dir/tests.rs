@@ -67,7 +67,10 @@ fn a_start_without_a_journal_draws_a_new_deployment() {
         "the running process keeps its deployment"
     );
     let next = DataDir::open(dir.path()).unwrap();
-    assert_ne!(next.deployment().unwrap().birth, first.birth);
+    assert_ne!(
+        next.deployment().unwrap().deployment_id,
+        first.deployment_id
+    );
 }
 
 #[test]
@@ -106,7 +109,7 @@ fn adopted_facts_replace_drawn_ones() {
     assert_eq!(dir.membership().unwrap(), (drawn.clone(), false));
     let common = Membership {
         deployment: Deployment {
-            birth: DeploymentId(7),
+            deployment_id: DeploymentId(7),
             lottery_key: LotteryKey([9; 16]),
         },
         ticket_keys: vec![[1; 32], [2; 32]],

@@ -2,7 +2,7 @@
 
 use anteroom_limit::leases::epoch::StoreIdentity;
 use anteroom_limit::time::{DurationUs, TimestampUs};
-use anteroom_limit_store::lease_store::{Expected, Kept, Loaded, Swapped, Token};
+use anteroom_limit_store::lease_store::{Expected, Loaded, StoredRecord, Swapped, Token};
 use redb::Database;
 use tokio::sync::oneshot::Sender;
 
@@ -31,7 +31,7 @@ pub(crate) struct Change {
     /// Client of the record; `None` = the epoch's record.
     pub(crate) client: Option<Name>,
     pub(crate) expected: Expected,
-    pub(crate) kept: Kept,
+    pub(crate) kept: StoredRecord,
     pub(crate) keep_for: DurationUs,
     pub(crate) reply: Sender<Result<Swapped, Failure>>,
 }

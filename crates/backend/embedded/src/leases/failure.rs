@@ -53,7 +53,7 @@ impl Failure {
         );
         let source = Box::new(self);
         if is_later {
-            CountsError::Refused {
+            CountsError::Rejected {
                 place,
                 refusal: "was written by a later version of this program",
                 remedy: "run that version, or move the file away to start over",

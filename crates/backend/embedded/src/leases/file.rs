@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::{DataDir, is_damage};
 use anteroom_limit::leases::epoch::{Before, Epoch, EpochId, StoreIdentity};
-use anteroom_limit_store::lease_store::{Kept, Token};
+use anteroom_limit_store::lease_store::{StoredRecord, Token};
 use anteroom_limit_store::leases::record::encode_epoch;
 use redb::{Builder, Database, DatabaseError, ReadableDatabase as _};
 
@@ -236,7 +236,7 @@ impl Location {
             began_at: now,
             before,
         };
-        let kept = Kept {
+        let kept = StoredRecord {
             token: Token((u128::from(random()?) << 64 | u128::from(random()?)).max(1)),
             value: encode_epoch(&epoch),
         };

@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::DataDir;
 use anteroom_limit::time::DurationUs;
 use anteroom_limit_store::lease_store::{
-    Kept, LeaseKey, LeaseRecords, Loaded, Shelf, Swapped, Write,
+    LeaseKey, LeaseRecords, Loaded, Partition, StoredRecord, Swapped, Write,
 };
 use anteroom_limit_store::shared::{BoxFuture, CountsError};
 use anteroom_store::Clock;
@@ -137,7 +137,7 @@ impl LeaseFile {
         self.shared.push(Job::Change(Change {
             client: client.map(named),
             expected: write.expected,
-            kept: Kept {
+            kept: StoredRecord {
                 token: write.token,
                 value: write.value.to_vec(),
             },
@@ -164,7 +164,7 @@ impl LeaseRecords for LeaseFile {
         &self.place
     }
 
-    fn shelves(&self) -> u32 {
+    fn partitions(&self) -> u32 {
         1
     }
 
@@ -174,7 +174,7 @@ impl LeaseRecords for LeaseFile {
 
     fn load<'a>(
         &'a self,
-        _shelf: Shelf,
+        _shelf: Partition,
         client: Option<LeaseKey<'a>>,
     ) -> BoxFuture<'a, Result<Loaded, CountsError>> {
         Box::pin(async move {
@@ -191,7 +191,7 @@ impl LeaseRecords for LeaseFile {
 
     fn swap<'a>(
         &'a self,
-        _shelf: Shelf,
+        _shelf: Partition,
         client: LeaseKey<'a>,
         write: Write<'a>,
         keep_for: DurationUs,
@@ -204,7 +204,7 @@ impl LeaseRecords for LeaseFile {
 
     fn swap_epoch<'a>(
         &'a self,
-        _shelf: Shelf,
+        _shelf: Partition,
         write: Write<'a>,
     ) -> BoxFuture<'a, Result<Swapped, CountsError>> {
         Box::pin(async move {

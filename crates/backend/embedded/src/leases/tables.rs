@@ -2,7 +2,7 @@
 
 use anteroom_limit::leases::epoch::StoreIdentity;
 use anteroom_limit::time::TimestampUs;
-use anteroom_limit_store::lease_store::{Kept, Loaded, Token};
+use anteroom_limit_store::lease_store::{Loaded, StoredRecord, Token};
 use redb::{Database, ReadableTable, TableDefinition, WriteTransaction};
 
 use crate::leases::mark::Mark;
@@ -99,7 +99,7 @@ impl<'t> Tables<'t> {
         Ok(())
     }
 
-    pub(crate) fn put_epoch(&mut self, kept: &Kept) -> Result<(), redb::Error> {
+    pub(crate) fn put_epoch(&mut self, kept: &StoredRecord) -> Result<(), redb::Error> {
         let value = (kept.token.0, kept.value.as_slice());
         self.epoch.insert("epoch", value)?;
         Ok(())
@@ -109,7 +109,7 @@ impl<'t> Tables<'t> {
     pub(crate) fn put_client(
         &mut self,
         name: &Name,
-        kept: &Kept,
+        kept: &StoredRecord,
         forget_at: TimestampUs,
     ) -> Result<(), redb::Error> {
         let key = (name.key, name.limit.as_str());
@@ -219,7 +219,7 @@ fn load(
 ) -> Result<Loaded, redb::Error> {
     let kept = |token: u128, value: &[u8]| {
         let (token, value) = (Token(token), value.to_vec());
-        Kept { token, value }
+        StoredRecord { token, value }
     };
     let client = match name {
         Some(name) => clients.get((name.key, name.limit.as_str()))?,

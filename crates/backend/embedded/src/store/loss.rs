@@ -87,7 +87,7 @@ impl JournalLoss {
     /// Returns the first ledger of a room without a record.
     pub(super) fn first_ledger(self) -> Ledger {
         match self.kind {
-            LossKind::Deleted => Ledger::begun_anew(self.at),
+            LossKind::Deleted => Ledger::started_over(self.at),
             _ => Ledger::lost_alone(self.longest_seat, self.at),
         }
     }

@@ -12,12 +12,12 @@ use anteroom_room::id::{DataCenterId, NodeId};
 use anteroom_room::rules::Limits;
 use anteroom_room::seats::SeatRow;
 use anteroom_room::sync::{
-    Answer, LeaseBalance, LeaseDemand, LeaseUsage, Reply, RoomFacts, SyncRequest,
+    LeaseBalance, LeaseDemand, LeaseReply, LeaseUsage, Reply, RoomFacts, SyncRequest,
 };
 use anteroom_room::time::{DurationMs, Minute, Timestamp};
 use anteroom_store::{
-    Clock, CounterName, Identity, LedgerPlace, LedgerRole, RecordKey, RoomOverrideStore, Store,
-    StoreError, SyncError, conformance,
+    Clock, CounterName, Identity, LedgerRole, RecordKey, RoomOverrideStore, Store, StoreError,
+    StoredLedger, SyncError, conformance,
 };
 
 struct ManualClock(AtomicU64);
@@ -59,7 +59,7 @@ impl Bench {
 
 async fn sync(store: &Arc<Embedded>, request: &SyncRequest) -> Result<Reply, SyncError> {
     let store = Arc::clone(store) as Arc<dyn Store>;
-    let ledger = LedgerPlace::new(store, shop(), "shop", LedgerRole::Alone);
+    let ledger = StoredLedger::new(store, shop(), "shop", LedgerRole::Alone);
     ledger.sync(request).await
 }
 
@@ -76,13 +76,13 @@ fn request(child: u64, number: u64, generation: u32, now: Timestamp) -> SyncRequ
         sent_at: now,
         is_read_under_parent: true,
         parent: None,
-        witnessed: None,
+        witnessed_epoch: None,
         number,
-        answered: (number > 1).then_some(number - 1),
+        applied_reply: (number > 1).then_some(number - 1),
         generation: (generation != 0).then_some(generation),
         is_final: generation == 0,
-        held: LeaseBalance::default(),
-        wants: LeaseDemand {
+        balance: LeaseBalance::default(),
+        demand: LeaseDemand {
             slots: 5,
             credits: 2,
             ..LeaseDemand::default()
@@ -97,8 +97,8 @@ fn request(child: u64, number: u64, generation: u32, now: Timestamp) -> SyncRequ
         waiting: [(now, 4)].into(),
         revocations: vec![],
         revoked_version: 0,
-        refuses_through: 0,
-        terms: RoomFacts {
+        rejects_through: 0,
+        settings: RoomFacts {
             limits: Limits {
                 total_active_users: 10,
                 new_users_per_minute: 600,
@@ -111,7 +111,7 @@ fn request(child: u64, number: u64, generation: u32, now: Timestamp) -> SyncRequ
     }
 }
 
-async fn grant(store: &Arc<Embedded>, request: &SyncRequest) -> Answer {
+async fn grant(store: &Arc<Embedded>, request: &SyncRequest) -> LeaseReply {
     match sync(store, request).await {
         Ok(Reply::Granted(answer)) => answer,
         other => panic!("expected a lease, got {other:?}"),
@@ -474,9 +474,9 @@ async fn a_reserve_survives_a_restart_and_ends_with_earlier_seats() {
         SyncRequest {
             longest_seat: DurationMs(10_000),
             longest_known: DurationMs(10_000),
-            terms: RoomFacts {
+            settings: RoomFacts {
                 longest_seat: DurationMs(10_000),
-                ..request(child, number, generation, now).terms
+                ..request(child, number, generation, now).settings
             },
             ..request(child, number, generation, now)
         }

@@ -8,7 +8,7 @@ use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::shared::SharedAcquire;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -50,7 +50,7 @@ fn acquire(
     let acquire = SharedAcquire {
         limit: "api",
         policy,
-        key: CallKey(key),
+        key: ClientKey(key),
         cost,
     };
     let mut verdicts = Vec::new();
@@ -230,7 +230,7 @@ proptest! {
                 let verdict = acquire(&mut tables[node], &policy, 1, cost, now);
                 prop_assert_eq!(verdict, expected, "{:?}", cost);
                 report_changes(&mut tables, now);
-                if !expected.is_admitted() {
+                if !expected.is_allowed() {
                     break;
                 }
             }
@@ -245,7 +245,7 @@ fn all_limits_are_acquired_or_none_and_a_rejection_is_not_reported() {
     let acquire = |limit, cost| SharedAcquire {
         limit,
         policy: &policy,
-        key: CallKey(1),
+        key: ClientKey(1),
         cost: Cost::take(cost),
     };
     let mut verdicts = Vec::new();
@@ -254,7 +254,7 @@ fn all_limits_are_acquired_or_none_and_a_rejection_is_not_reported() {
         START,
         &mut verdicts,
     );
-    let admitted: Vec<bool> = verdicts.iter().map(Verdict::is_admitted).collect();
+    let admitted: Vec<bool> = verdicts.iter().map(Verdict::is_allowed).collect();
     assert_eq!(admitted, [true, false, true]);
     assert!(table.is_empty(), "rejected requests create no counter");
     assert_eq!(table.report_changes(START), Vec::<Vec<u8>>::new());
@@ -268,11 +268,11 @@ fn a_node_behind_counts_requests_of_nodes_ahead() {
         let behind = START - DurationUs(1);
         let ahead = behind + CLOCKS_APART_MAX;
         for _ in 0..10 {
-            assert!(acquire(&mut tables[1], &policy, 1, Cost::ONE, ahead).is_admitted());
+            assert!(acquire(&mut tables[1], &policy, 1, Cost::ONE, ahead).is_allowed());
         }
         report_changes(&mut tables, START);
         let verdict = acquire(&mut tables[0], &policy, 1, Cost::ONE, behind);
-        assert!(!verdict.is_admitted(), "{policy:?}");
+        assert!(!verdict.is_allowed(), "{policy:?}");
     }
 }
 
@@ -281,10 +281,10 @@ fn a_flood_shares_overflow_entries_and_known_clients_keep_their_counts() {
     let policy = policies(2)[1];
     let mut table = table(1, 100);
     for _ in 0..2 {
-        assert!(acquire(&mut table, &policy, 0, Cost::ONE, START).is_admitted());
+        assert!(acquire(&mut table, &policy, 0, Cost::ONE, START).is_allowed());
     }
     let request = |table: &mut CounterTable, key, now| {
-        acquire(table, &policy, key, Cost::ONE, now).is_admitted()
+        acquire(table, &policy, key, Cost::ONE, now).is_allowed()
     };
     let admitted = (1..10_000)
         .filter(|key| request(&mut table, *key, START))
@@ -343,7 +343,7 @@ fn a_change_is_sent_three_times_newest_first_then_in_turn() {
         reports.map(|report| report.id.name).collect()
     };
     let first = names(&table.report_changes(START));
-    assert_eq!(first[0], table.names.client("api", CallKey(2_999)));
+    assert_eq!(first[0], table.names.client("api", ClientKey(2_999)));
     // No counter is sent again before all were sent once.
     let mut all = first;
     let rounds = (3 * 3_000_usize).div_ceil(all.len());

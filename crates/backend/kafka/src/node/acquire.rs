@@ -54,7 +54,7 @@ impl Node {
         for (acquire, client) in acquires.iter().zip(&clients) {
             let verdict = self.take(client, acquire.cost, now);
             verdicts.push(verdict);
-            if !verdict.is_admitted() {
+            if !verdict.is_allowed() {
                 break;
             }
             acquired += 1;
@@ -82,7 +82,7 @@ impl Node {
                 verdicts[first + at] = self.state_without(client, acquire.cost, now);
             } else if at > acquired {
                 let alone = self.decide(client, acquire.cost, now);
-                let verdict = if alone.is_admitted() {
+                let verdict = if alone.is_allowed() {
                     self.state_without(client, acquire.cost, now)
                 } else {
                     alone
@@ -132,7 +132,7 @@ impl Node {
     fn take(&mut self, client: &LimitClient, cost: Cost, now: TimestampUs) -> Verdict {
         let verdict = self.decide(client, cost, now);
         if let Cost::Take(taken) = cost
-            && verdict.is_admitted()
+            && verdict.is_allowed()
         {
             let (slot, until) = newest(client);
             self.board.take(slot, until, taken.get());
@@ -169,12 +169,12 @@ impl Node {
         if let (Cost::Take(taken), Some(newest)) = (cost, counts.first_mut()) {
             *newest = newest.saturating_add(taken.get());
         }
-        client.counters.judge_now(now, cost, &counts)
+        client.counters.decide_now(now, cost, &counts)
     }
 
     fn state(&self, client: &LimitClient, cost: Cost, now: TimestampUs) -> Verdict {
         let counts = self.counts(client);
-        client.counters.judge_now(now, cost, &counts)
+        client.counters.decide_now(now, cost, &counts)
     }
 
     fn counts(&self, client: &LimitClient) -> Vec<u32> {

@@ -8,7 +8,7 @@ use anteroom_limit::fixed_window::FixedWindow;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::shared::SharedAcquire;
 
 use super::*;
@@ -24,7 +24,7 @@ fn acquire(node: &mut Node, policy: &Policy, client: u128, cost: Cost) -> Verdic
     let acquire = SharedAcquire {
         limit: "api",
         policy,
-        key: CallKey(client),
+        key: ClientKey(client),
         cost,
     };
     let mut verdicts = Vec::new();
@@ -34,7 +34,7 @@ fn acquire(node: &mut Node, policy: &Policy, client: u128, cost: Cost) -> Verdic
 
 fn slot(client: u128) -> SlotId {
     SlotId {
-        name: names::client("api", HOUR, CallKey(client)),
+        name: names::client("api", HOUR, ClientKey(client)),
         index: NOW.0 / HOUR.0,
     }
 }
@@ -43,7 +43,7 @@ fn slot(client: u128) -> SlotId {
 fn a_received_total_counts_at_once() {
     let mut nodes = [1, 2].map(|id| Node::new(NodeId(id), 100));
     let policy = an_hour(5);
-    assert!(acquire(&mut nodes[0], &policy, 1, Cost::take(3)).is_admitted());
+    assert!(acquire(&mut nodes[0], &policy, 1, Cost::take(3)).is_allowed());
     let [first, second] = &mut nodes;
     for report in first.reports_to_send(100, Duration::ZERO) {
         second.receive_report(&message::encode(&report), NOW);
@@ -53,7 +53,7 @@ fn a_received_total_counts_at_once() {
     for total in second.totals_to_publish(100) {
         first.receive_total(&message::encode(&total), NOW);
     }
-    assert!(!acquire(first, &policy, 1, Cost::ONE).is_admitted());
+    assert!(!acquire(first, &policy, 1, Cost::ONE).is_allowed());
     assert_eq!(acquire(first, &policy, 1, Cost::refund(9)).remaining, 5);
 }
 
@@ -69,13 +69,13 @@ fn a_client_without_a_slot_is_counted_in_an_overflow_entry() {
     let left = |node: &mut Node, client, cost| acquire(node, &policy, client, cost).remaining;
     assert_eq!(left(&mut node, 100, Cost::take(3)), 2);
     assert_eq!(left(&mut node, 164, Cost::take(2)), 0);
-    assert!(!acquire(&mut node, &policy, 100, Cost::ONE).is_admitted());
+    assert!(!acquire(&mut node, &policy, 100, Cost::ONE).is_allowed());
     assert_eq!(left(&mut node, 101, Cost::ONE), 4);
     assert_eq!(left(&mut node, 7, Cost::ONE), 3);
     let other = SharedAcquire {
         limit: "other",
         policy: &policy,
-        key: CallKey(100),
+        key: ClientKey(100),
         cost: Cost::ONE,
     };
     let mut verdicts = Vec::new();
@@ -100,12 +100,12 @@ fn a_client_with_a_slot_again_keeps_its_overflow_count() {
         let acquire = SharedAcquire {
             limit: "api",
             policy,
-            key: CallKey(client),
+            key: ClientKey(client),
             cost: Cost::ONE,
         };
         let mut verdicts = Vec::new();
         assert!(node.acquire(&[acquire], now, &mut verdicts));
-        verdicts[0].is_admitted()
+        verdicts[0].is_allowed()
     };
     for client in 0..8 {
         assert!(acquire(&mut node, &short, client, NOW));
@@ -136,14 +136,14 @@ fn a_request_rejected_by_another_limit_creates_no_slot() {
     let acquire = |policy, client| SharedAcquire {
         limit: "api",
         policy,
-        key: CallKey(client),
+        key: ClientKey(client),
         cost: Cost::ONE,
     };
     for client in 1..=100 {
         let mut verdicts = Vec::new();
         let acquires = [acquire(&wide, client), acquire(&narrow, 0)];
         assert!(node.acquire(&acquires, NOW, &mut verdicts));
-        assert!(!verdicts[1].is_admitted());
+        assert!(!verdicts[1].is_allowed());
         assert_eq!(
             verdicts[0].remaining, 5,
             "nothing was acquired from the first one"
@@ -156,7 +156,7 @@ fn a_request_rejected_by_another_limit_creates_no_slot() {
 #[test]
 fn a_node_whose_reports_do_not_come_back_is_cut_off() {
     let mut node = Node::new(NodeId(1), 100);
-    let is_away = |node: &Node, at| node.is_away("api", CallKey(1), at);
+    let is_away = |node: &Node, at| node.is_away("api", ClientKey(1), at);
     let mut sent = Vec::new();
     for secs in 0..15 {
         let at = Duration::from_secs(secs);

@@ -36,7 +36,7 @@ fn way_of(policy: &Policy) -> usize {
         Remembers::Counts => 0,
         Remembers::Time => 1,
         Remembers::Tokens => 2,
-        Remembers::Calls => 3,
+        Remembers::Requests => 3,
     }
 }
 
@@ -93,7 +93,7 @@ fn add_acquire(command: &mut Cmd, acquire: &SharedAcquire<'_>) {
 /// Adds the settings of a limit, as many numbers as its algorithm has.
 pub(crate) fn add_settings(command: &mut Cmd, policy: &Policy) {
     let rate = policy.rate();
-    command.arg(rate.calls());
+    command.arg(rate.requests());
     if let Some(counters) = policy.counters() {
         let is_falling = match counters.oldest() {
             Oldest::Whole => 0,
@@ -112,14 +112,14 @@ pub(crate) fn add_settings(command: &mut Cmd, policy: &Policy) {
         Remembers::Tokens => {
             command.arg(NEWCOMER_AFTER.0.max(window));
         }
-        Remembers::Calls | Remembers::Counts | Remembers::Time => {}
+        Remembers::Requests | Remembers::Counts | Remembers::Time => {}
     }
 }
 
 /// Returns the letter of an algorithm's states. A log is a list here, not a text.
 fn letter_of(policy: &Policy) -> &'static str {
     match policy.row().remembers {
-        Remembers::Calls => value::LOG,
+        Remembers::Requests => value::LOG,
         Remembers::Counts | Remembers::Tokens | Remembers::Time => policy.row().state_letter,
     }
 }

@@ -24,7 +24,7 @@ fn log(entries: &[u64]) -> Option<State> {
     let entries = entries.chunks(2).map(|entry| match entry {
         [at, calls] => Some(Entry {
             at: TimestampUs(*at),
-            calls: u32::try_from(*calls).ok()?,
+            requests: u32::try_from(*calls).ok()?,
         }),
         _ => None,
     });

@@ -24,11 +24,9 @@ const IN_A_CLUSTER: Rejection = (
 );
 const NO_RIGHTS: Rejection = (
     "does not grant this user the required rights",
-    "allow the user all keys of the prefix and the commands evalsha, eval, info, time, hget, \
-     hmget, \
-     hset, incr and pexpire (for limits of calls also get, set, del, lindex, llen, lset, ltrim \
-     and rpush; \
-     in a cluster cluster and asking; for a database other than 0 select)",
+    "allow the user all keys of the prefix and these commands: EVALSHA, EVAL, INFO, TIME, HGET, \
+     HMGET, HSET, INCR and PEXPIRE. For rate limits: GET, SET, DEL, LINDEX, LLEN, LSET, LTRIM and \
+     RPUSH. In a cluster: CLUSTER and ASKING. For a database other than 0: SELECT",
 );
 
 /// Meaning of error codes.

@@ -7,7 +7,7 @@ use anteroom_limit::registry::Remembers;
 use anteroom_limit::time::TimestampUs;
 use anteroom_limit_store::lease_store::record;
 use anteroom_limit_store::lease_store::step::{Step, StepGrant, Stepped};
-use anteroom_limit_store::lease_store::{Kept, Loaded};
+use anteroom_limit_store::lease_store::{Loaded, StoredRecord};
 use anteroom_limit_store::shared::TestTime;
 use anteroom_store::Identity;
 use redis::{Cmd, Value};
@@ -76,7 +76,7 @@ impl StepScript {
     /// Returns the text for a limit; `None` if the script cannot grant leases of it.
     fn text(&self, widened: &Policy) -> Option<&Text> {
         match widened.row().remembers {
-            Remembers::Calls => Some(&self.log),
+            Remembers::Requests => Some(&self.log),
             Remembers::Counts => Some(&self.counters),
             Remembers::Tokens => Some(&self.bucket),
             Remembers::Time => is_exact(widened).then_some(&self.pace),
@@ -85,7 +85,7 @@ impl StepScript {
 
     /// Returns whether the script can grant leases of this limit.
     pub(super) fn can_grant(&self, step: &Step<'_>) -> bool {
-        self.text(step.lending.widened()).is_some()
+        self.text(step.leased_limit.widened()).is_some()
     }
 
     /// Calls the script; `names` are the keys of the epoch and of the client.
@@ -95,14 +95,14 @@ impl StepScript {
         names: &[&str],
         step: &Step<'_>,
     ) -> Result<Stepped, Failure> {
-        let widened = step.lending.widened();
+        let widened = step.leased_limit.widened();
         let Some(text) = self.text(widened) else {
             return Ok(Stepped::OtherStore);
         };
         let letter = widened.row().state_letter;
         let now = self.test_time();
         let tokens = [token_bytes(step.epoch_token), token_bytes(step.token)];
-        let (head, unheard_of) = (step.head(), record::encode(&step.unheard_of()));
+        let (head, unheard_of) = (step.head(), record::encode(&step.for_new_client()));
         let add_args = |command: &mut Cmd| {
             command.arg(names.len()).arg(names);
             match now {
@@ -112,13 +112,13 @@ impl StepScript {
             command.arg(&tokens[0]).arg(step.epoch.began_at.0);
             command.arg(&tokens[1]).arg(&head).arg(&unheard_of);
             let request = step.request;
-            command.arg(request.least).arg(request.wants);
+            command.arg(request.least).arg(request.waiting);
             command.arg(request.most).arg(PART_OF_REMAINING);
-            command.arg(step.lending.kept_for().0).arg(letter);
+            command.arg(step.leased_limit.kept_for().0).arg(letter);
             add_settings(command, widened);
         };
         let key = names.first().copied().unwrap_or_default();
-        let meant_for = Identity(step.meant_for().0);
+        let meant_for = Identity(step.store().0);
         match text.call_with(route, key, add_args, Some(meant_for)).await {
             Ok(ServerReply { value, connection }) => {
                 let read = read(value, StoreIdentity(connection.identity.0));
@@ -138,12 +138,12 @@ fn read(value: Value, identity: StoreIdentity) -> Option<Stepped> {
     let [client, held, now] = <[Value; 3]>::try_from(parts).ok()?;
     let (client, now) = (kept(client)?, TimestampUs(number(&now)?));
     Some(match held {
-        Value::Int(held) => Stepped::GrantOutcome(StepGrant {
-            held: u32::try_from(held).ok().filter(|held| *held > 0)?,
-            record: client.map(|Kept { value, .. }| value),
+        Value::Int(held) => Stepped::Granted(StepGrant {
+            granted: u32::try_from(held).ok().filter(|held| *held > 0)?,
+            record: client.map(|StoredRecord { value, .. }| value),
             now,
         }),
-        epoch => Stepped::Not(Loaded {
+        epoch => Stepped::NotTaken(Loaded {
             client,
             epoch: kept(epoch)?,
             now,
@@ -173,8 +173,8 @@ mod tests {
         let granted = |record: Option<&[u8]>| {
             let record = record.map(<[u8]>::to_vec);
             let now = TimestampUs(5);
-            Some(Stepped::GrantOutcome(StepGrant {
-                held: 7,
+            Some(Stepped::Granted(StepGrant {
+                granted: 7,
                 record,
                 now,
             }))
@@ -187,9 +187,9 @@ mod tests {
         check([Value::Nil, held.clone(), now.clone()], granted(None));
         let kept = |value: &[u8]| {
             let (token, value) = (Token(1), value.to_vec());
-            Some(Kept { token, value })
+            Some(StoredRecord { token, value })
         };
-        let not = Stepped::Not(Loaded {
+        let not = Stepped::NotTaken(Loaded {
             client: None,
             epoch: kept(b"abc"),
             now: TimestampUs(5),

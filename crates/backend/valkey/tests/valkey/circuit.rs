@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anteroom_store::Store;
 use anteroom_testkit::eventually;
-use anteroom_testkit::redis_server::{Impostor, Manner, RedisServer};
+use anteroom_testkit::redis_server::{Behaviour, Impostor, RedisServer};
 use tokio::time::{Instant, timeout};
 
 use crate::support::{
@@ -17,7 +17,7 @@ const ATTEMPTS_MAX: u32 = 5;
 
 #[tokio::test]
 async fn a_thousand_requests_to_a_crashed_server_make_few_attempts() {
-    let crashed = Impostor::start(Manner::HangsUp).await;
+    let crashed = Impostor::start(Behaviour::HangsUp).await;
     let store = store(&single(crashed.port()));
     for _ in 0..1_000 {
         let error = store.load(&key()).await.unwrap_err();
@@ -32,7 +32,7 @@ async fn a_thousand_requests_to_a_crashed_server_make_few_attempts() {
 
 #[tokio::test]
 async fn callers_at_once_share_one_attempt() {
-    let silent = Impostor::start(Manner::SaysNothing).await;
+    let silent = Impostor::start(Behaviour::Silent).await;
     let shared = Arc::new(store(&single(silent.port())));
     let tasks: Vec<_> = (0..50)
         .map(|_| {
@@ -50,7 +50,7 @@ async fn callers_at_once_share_one_attempt() {
 /// Callers wait for a quarter of a second at most, so they give up before the timeout.
 #[tokio::test]
 async fn callers_that_give_up_early_cause_no_further_attempts() {
-    let silent = Impostor::start(Manner::SaysNothing).await;
+    let silent = Impostor::start(Behaviour::Silent).await;
     let store = store(&single(silent.port()));
     let mut gave_up = 0;
     for _ in 0..50 {
@@ -88,7 +88,7 @@ async fn a_swap_without_a_reply_is_not_sent_again() {
     let server = RedisServer::start().await;
     let store = store(&single(server.port()));
     let before = write(&store, b"value").await.unwrap();
-    server.tell(&["CONFIG", "RESETSTAT"]).await;
+    server.send_ok(&["CONFIG", "RESETSTAT"]).await;
     server.pause();
     let error = swap(&store, before, b"late").await.unwrap_err();
     check_unavailable(&error, "cannot write to");

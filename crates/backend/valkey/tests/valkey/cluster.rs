@@ -72,7 +72,7 @@ async fn requests_continue_while_their_slot_moves() {
     let loaded = shared.load(&key()).await.unwrap();
     assert_eq!(value(&loaded), counted.to_string().as_bytes());
     let has_it = servers.servers()[to]
-        .ask(&["EXISTS", "anteroom:{shop}:world"])
+        .send(&["EXISTS", "anteroom:{shop}:world"])
         .await;
     assert_eq!(has_it.text(), "1");
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use anteroom_store::{RecordKey, Store, StoreError, conformance};
 use anteroom_testkit::eventually;
 use anteroom_testkit::redis_server::{
-    Impostor, Manner, RedisCluster, RedisSentinel, RedisServer, Reply,
+    Behaviour, Impostor, RedisCluster, RedisSentinel, RedisServer, Reply,
 };
 
 use crate::support::{cluster, counter, here, key, sentinel, single, store, swap, write};
@@ -25,9 +25,9 @@ async fn a_server_that_grants_only_the_required_rights_is_a_store() {
     let user = "ACL SETUSER anteroom on >secret ~anteroom:* +evalsha +eval +info +time +hget \
                 +hmget \
                 +hset +incr +pexpire +select";
-    server.tell(&user.split(' ').collect::<Vec<_>>()).await;
+    server.send_ok(&user.split(' ').collect::<Vec<_>>()).await;
     server
-        .tell(&["CONFIG", "SET", "requirepass", "other"])
+        .send_ok(&["CONFIG", "SET", "requirepass", "other"])
         .await;
     let mut address = single(server.port());
     address.username = Some("anteroom".to_owned());
@@ -67,7 +67,7 @@ async fn a_cluster_is_a_store() {
             .unwrap();
     }
     for server in servers.servers() {
-        let Reply::Int(keys) = server.tell(&["DBSIZE"]).await else {
+        let Reply::Int(keys) = server.send_ok(&["DBSIZE"]).await else {
             panic!("no number of keys");
         };
         assert!(keys > 0, "no room is at {}", server.port());
@@ -81,7 +81,7 @@ async fn load_and_swap_cost_one_round_trip_each_over_one_connection() {
     let server = RedisServer::start().await;
     let store = store(&single(server.port()));
     write(&store, b"first").await.unwrap();
-    server.tell(&["CONFIG", "RESETSTAT"]).await;
+    server.send_ok(&["CONFIG", "RESETSTAT"]).await;
     let before = store.load(&key()).await.unwrap().expected();
     for _ in 0..98 {
         store.load(&key()).await.unwrap();
@@ -104,7 +104,7 @@ async fn records_are_kept_and_counters_expire() {
     let store = store(&single(server.port()));
     write(&store, b"value").await.unwrap();
     store.take_number(&counter()).await.unwrap();
-    let ttl = async |key: &str| server.tell(&["PTTL", key]).await;
+    let ttl = async |key: &str| server.send_ok(&["PTTL", key]).await;
     assert_eq!(ttl("anteroom:{shop}:world").await, Reply::Int(-1));
     let Reply::Int(ms) = ttl("anteroom:{shop}#anywhere:28000000").await else {
         panic!("no number");
@@ -139,7 +139,7 @@ async fn tasks_that_take_numbers_at_once_never_get_the_same() {
 
 #[tokio::test]
 async fn no_connection_is_opened_before_the_first_request() {
-    let listener = Impostor::start(Manner::HangsUp).await;
+    let listener = Impostor::start(Behaviour::HangsUp).await;
     let store = store(&single(listener.port()));
     assert_eq!(listener.connections(), 0);
     store.load(&key()).await.unwrap_err();

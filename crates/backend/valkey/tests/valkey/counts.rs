@@ -18,12 +18,12 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::time::DurationUs;
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::conformance::{self, Stage};
+use anteroom_limit_store::ClientKey;
+use anteroom_limit_store::conformance::{self, Harness};
 use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts, TestTime};
 use anteroom_testkit::eventually;
 use anteroom_testkit::redis_server::{
-    Impostor, Manner, RedisCluster, RedisSentinel, RedisServer, Reply,
+    Behaviour, Impostor, RedisCluster, RedisSentinel, RedisServer, Reply,
 };
 use anteroom_valkey::ValkeyCounts;
 
@@ -46,7 +46,7 @@ impl<'s> Servers<'s> {
     }
 }
 
-impl Stage for Servers<'_> {
+impl Harness for Servers<'_> {
     fn node(&self) -> Arc<dyn SharedCounts> {
         let counts = ValkeyCounts::with_time(&self.address, "anteroom", self.time.clone());
         Arc::new(counts.unwrap())
@@ -59,13 +59,13 @@ impl Stage for Servers<'_> {
     fn forgets_after(
         &self,
         limit: &'static str,
-        key: CallKey,
+        key: ClientKey,
     ) -> BoxFuture<'_, Option<DurationUs>> {
         Box::pin(async move {
             let key = key_of(limit, key);
             for server in &self.servers {
                 // Servers of a cluster without the key return an error.
-                if let Reply::Int(ms @ 0..) = server.ask(&["PTTL", &key]).await {
+                if let Reply::Int(ms @ 0..) = server.send(&["PTTL", &key]).await {
                     return Some(DurationUs(ms.unsigned_abs() * 1_000));
                 }
             }
@@ -75,7 +75,7 @@ impl Stage for Servers<'_> {
 }
 
 /// Returns the key of a client's state at the server.
-fn key_of(limit: &str, CallKey(key): CallKey) -> String {
+fn key_of(limit: &str, ClientKey(key): ClientKey) -> String {
     format!("anteroom:{{{limit}:{key:032x}}}")
 }
 
@@ -98,14 +98,14 @@ async fn call(
     policy: &Policy,
     cost: Cost,
 ) -> Result<Verdict, CountsError> {
-    let key = CallKey(1);
+    let key = ClientKey(1);
     let acquire = SharedAcquire {
         limit,
         policy,
         key,
         cost,
     };
-    Ok(counts.charge(&[acquire]).await?[0])
+    Ok(counts.acquire(&[acquire]).await?[0])
 }
 
 #[tokio::test]
@@ -121,7 +121,7 @@ async fn a_server_that_grants_only_the_required_rights_keeps_counts() {
     let user = "ACL SETUSER anteroom on >secret ~anteroom:* +evalsha +eval +info +time +pexpire \
                 +get \
                 +set +del +lindex +llen +lset +ltrim +rpush";
-    server.tell(&user.split(' ').collect::<Vec<_>>()).await;
+    server.send_ok(&user.split(' ').collect::<Vec<_>>()).await;
     let mut stage = Servers::new(single(server.port()), [&server]);
     stage.address.username = Some("anteroom".to_owned());
     stage.address.password = Some("secret".to_owned());
@@ -152,13 +152,13 @@ async fn clients_are_spread_over_a_cluster() {
         let acquire = SharedAcquire {
             limit: "api",
             policy: &a_minute(5),
-            key: CallKey(client),
+            key: ClientKey(client),
             cost: Cost::ONE,
         };
-        counts.charge(&[acquire]).await.unwrap();
+        counts.acquire(&[acquire]).await.unwrap();
     }
     for server in servers.servers() {
-        let Reply::Int(keys) = server.tell(&["DBSIZE"]).await else {
+        let Reply::Int(keys) = server.send_ok(&["DBSIZE"]).await else {
             panic!("no number of keys");
         };
         assert!(keys > 0, "no client is at {}", server.port());
@@ -171,15 +171,15 @@ async fn limits_that_are_acquired_together_cost_one_round_trip() {
     let counts = counts(&single(server.port()));
     let policy = a_minute(1_000);
     call(&counts, "api", &policy, Cost::ONE).await.unwrap();
-    server.tell(&["CONFIG", "RESETSTAT"]).await;
+    server.send_ok(&["CONFIG", "RESETSTAT"]).await;
     let acquires = ["api", "site", "world"].map(|limit| SharedAcquire {
         limit,
         policy: &policy,
-        key: CallKey(1),
+        key: ClientKey(1),
         cost: Cost::ONE,
     });
     for _ in 0..50 {
-        counts.charge(&acquires).await.unwrap();
+        counts.acquire(&acquires).await.unwrap();
         call(&counts, "api", &policy, Cost::ONE).await.unwrap();
     }
     let stats = server.info("commandstats").await;
@@ -193,7 +193,7 @@ async fn a_value_is_kept_as_long_as_it_matters() {
     let server = RedisServer::start().await;
     let counts = counts(&single(server.port()));
     let time = async || {
-        let Reply::Array(parts) = server.tell(&["TIME"]).await else {
+        let Reply::Array(parts) = server.send_ok(&["TIME"]).await else {
             panic!("no time");
         };
         let number = |at: usize| parts[at].text().parse::<u64>().unwrap();
@@ -204,8 +204,8 @@ async fn a_value_is_kept_as_long_as_it_matters() {
     let verdict = call(&counts, "api", &policy, Cost::ONE).await.unwrap();
     let after = time().await;
     assert!(verdict.full_after <= DurationUs::from_secs(60));
-    let key = key_of("api", CallKey(1));
-    let Reply::Int(ends_at) = server.tell(&["PEXPIRETIME", &key]).await else {
+    let key = key_of("api", ClientKey(1));
+    let Reply::Int(ends_at) = server.send_ok(&["PEXPIRETIME", &key]).await else {
         panic!("no time");
     };
     let ends_at = ends_at.unsigned_abs() * 1_000;
@@ -225,11 +225,11 @@ async fn a_value_is_kept_as_long_as_it_matters() {
     call(&counts, "new", &policy, Cost::refund(6))
         .await
         .unwrap();
-    let Reply::Int(still) = server.tell(&["PEXPIRETIME", &key]).await else {
+    let Reply::Int(still) = server.send_ok(&["PEXPIRETIME", &key]).await else {
         panic!("no time");
     };
     assert_eq!(still.unsigned_abs() * 1_000, ends_at);
-    assert_eq!(server.tell(&["DBSIZE"]).await, Reply::Int(1));
+    assert_eq!(server.send_ok(&["DBSIZE"]).await, Reply::Int(1));
 }
 
 #[tokio::test]
@@ -238,7 +238,7 @@ async fn a_restarted_server_gets_the_script_again() {
     let counts = counts(&single(server.port()));
     let policy = a_minute(5);
     call(&counts, "api", &policy, Cost::ONE).await.unwrap();
-    server.tell(&["SCRIPT", "FLUSH"]).await;
+    server.send_ok(&["SCRIPT", "FLUSH"]).await;
     let verdict = call(&counts, "api", &policy, Cost::ONE).await.unwrap();
     assert_eq!(verdict.remaining, 3);
     server.restart().await;
@@ -269,12 +269,12 @@ async fn silence_is_late_and_a_missing_server_is_unavailable() {
         "{error:?}"
     );
 
-    let impostor = Impostor::start(Manner::AnswersHttp).await;
+    let impostor = Impostor::start(Behaviour::AnswersHttp).await;
     let impostor = counts(&single(impostor.port()));
     let error = call(&impostor, "api", &a_minute(5), Cost::ONE)
         .await
         .unwrap_err();
-    assert!(matches!(error, CountsError::Refused { .. }), "{error:?}");
+    assert!(matches!(error, CountsError::Rejected { .. }), "{error:?}");
     let unavailable = counts(&single(1));
     let error = call(&unavailable, "api", &a_minute(5), Cost::ONE)
         .await
@@ -289,7 +289,7 @@ async fn silence_is_late_and_a_missing_server_is_unavailable() {
 async fn a_rejected_command_has_a_remedy() {
     let server = RedisServer::start().await;
     let user = "ACL SETUSER anteroom on >secret ~anteroom:* +evalsha +eval +info +time +get";
-    server.tell(&user.split(' ').collect::<Vec<_>>()).await;
+    server.send_ok(&user.split(' ').collect::<Vec<_>>()).await;
     let mut address = single(server.port());
     address.username = Some("anteroom".to_owned());
     address.password = Some("secret".to_owned());
@@ -298,7 +298,7 @@ async fn a_rejected_command_has_a_remedy() {
     assert!(!error.is_transient());
     let text = error.to_string();
     assert!(text.contains("does not grant this user"), "{text}");
-    assert!(text.contains("ltrim"), "{text}");
+    assert!(text.contains("LTRIM"), "{text}");
 }
 
 #[tokio::test]
@@ -317,7 +317,7 @@ async fn a_burst_that_cannot_be_counted_exactly_is_rejected() {
             "allows requests 143 years ahead of its rate; valkey counts exactly up to 142 years";
         assert!(text.ends_with(expected), "{text}");
         let error = call(&counts, "api", &unfit, Cost::ONE).await.unwrap_err();
-        assert!(matches!(error, CountsError::Refused { .. }), "{error:?}");
+        assert!(matches!(error, CountsError::Rejected { .. }), "{error:?}");
     }
-    assert_eq!(server.tell(&["DBSIZE"]).await, Reply::Int(0));
+    assert_eq!(server.send_ok(&["DBSIZE"]).await, Reply::Int(0));
 }

@@ -5,7 +5,9 @@ use std::fs;
 use anteroom_config::ValkeyAddress;
 use anteroom_store::{Store, StoreError};
 use anteroom_testkit::eventually;
-use anteroom_testkit::redis_server::{Impostor, Manner, RedisCluster, RedisSentinel, RedisServer};
+use anteroom_testkit::redis_server::{
+    Behaviour, Impostor, RedisCluster, RedisSentinel, RedisServer,
+};
 use anteroom_valkey::Warning;
 
 use crate::support::{
@@ -74,13 +76,13 @@ async fn missing_rights_are_reported() {
         let server = RedisServer::start().await;
         let mut user = vec!["ACL", "SETUSER", "anteroom", "on", ">secret"];
         user.extend(rights.split(' '));
-        server.tell(&user).await;
+        server.send_ok(&user).await;
         let address = with_password(server.port(), Some("anteroom"), "secret");
         let error = write_error(&address).await;
         check_rejected(
             &error,
             "does not grant this user the required rights",
-            "evalsha",
+            "EVALSHA",
         );
     };
     check("~anteroom:* +info").await;
@@ -91,7 +93,7 @@ async fn missing_rights_are_reported() {
 
 #[tokio::test]
 async fn a_server_of_another_protocol_is_reported() {
-    let http = Impostor::start(Manner::AnswersHttp).await;
+    let http = Impostor::start(Behaviour::AnswersHttp).await;
     let error = check_error(&single(http.port())).await;
     check_rejected(
         &error,
@@ -126,7 +128,7 @@ async fn an_unavailable_server_is_reported() {
 
 #[tokio::test]
 async fn a_server_that_is_too_old_is_reported() {
-    let old = Impostor::start(Manner::Answers("$22\r\nredis_version:5.0.14\r\n\r\n")).await;
+    let old = Impostor::start(Behaviour::Answers("$22\r\nredis_version:5.0.14\r\n\r\n")).await;
     let error = check_error(&single(old.port())).await;
     check_rejected(&error, "is too old", "Redis 6.2");
     check_rejected(&error, "Redis 5.0.14", "");
@@ -220,10 +222,10 @@ async fn a_server_with_too_many_clients_is_reported() {
 #[tokio::test]
 async fn a_server_that_cannot_save_is_reported() {
     let server = RedisServer::start_with(&["--save", "3600 1"]).await;
-    server.tell(&["SET", "key", "value"]).await;
+    server.send_ok(&["SET", "key", "value"]).await;
     fs::remove_dir_all(server.folder()).unwrap();
     eventually("saving fails", async || {
-        server.ask(&["BGSAVE"]).await;
+        server.send(&["BGSAVE"]).await;
         server
             .info("persistence")
             .await
@@ -245,12 +247,14 @@ async fn a_server_that_loads_its_data_is_a_transient_error() {
     let mut server = RedisServer::start_with(&arguments).await;
     let long = "x".repeat(2_000);
     for number in 0..40 {
-        server.tell(&["SET", &format!("key-{number}"), &long]).await;
+        server
+            .send_ok(&["SET", &format!("key-{number}"), &long])
+            .await;
     }
     server
-        .tell(&["CONFIG", "SET", "rdbcompression", "no"])
+        .send_ok(&["CONFIG", "SET", "rdbcompression", "no"])
         .await;
-    server.tell(&["SAVE"]).await;
+    server.send_ok(&["SAVE"]).await;
     server.restart().await;
     let store = store(&single(server.port()));
     let error = store.load(&key()).await.unwrap_err();
@@ -264,16 +268,18 @@ async fn a_server_that_loads_its_data_is_a_transient_error() {
 #[tokio::test]
 async fn values_of_another_program_are_reported() {
     let server = RedisServer::start().await;
-    server.tell(&["SET", "anteroom:{shop}:world", "mine"]).await;
+    server
+        .send_ok(&["SET", "anteroom:{shop}:world", "mine"])
+        .await;
     let error = write_error(&single(server.port())).await;
     check_rejected(
         &error,
         "has values of another program under our keys",
         "another prefix",
     );
-    server.tell(&["DEL", "anteroom:{shop}:world"]).await;
+    server.send_ok(&["DEL", "anteroom:{shop}:world"]).await;
     server
-        .tell(&["HSET", "anteroom:{shop}:world", "value", "mine"])
+        .send_ok(&["HSET", "anteroom:{shop}:world", "value", "mine"])
         .await;
     let error = write_error(&single(server.port())).await;
     check_rejected(&error, "does not reply as Valkey and Redis do", "");

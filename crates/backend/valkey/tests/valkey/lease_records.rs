@@ -6,10 +6,10 @@ mod steps;
 
 use anteroom_config::ValkeyAddress;
 use anteroom_limit::time::DurationUs;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::conformance::lease_store;
 use anteroom_limit_store::lease_store::{
-    LeaseKey, LeaseRecords, Loaded, Shelf, Swapped, Token, Write,
+    LeaseKey, LeaseRecords, Loaded, Partition, Swapped, Token, Write,
 };
 use anteroom_testkit::eventually;
 use anteroom_testkit::redis_server::{RedisCluster, RedisSentinel, RedisServer, Reply};
@@ -17,10 +17,10 @@ use anteroom_valkey::ValkeyLeases;
 
 use crate::support::{cluster, sentinel, single};
 
-const SHELF: Shelf = Shelf(0);
+const SHELF: Partition = Partition(0);
 const CLIENT: LeaseKey<'_> = LeaseKey {
     limit: "api",
-    key: CallKey(1),
+    key: ClientKey(1),
 };
 /// Key of that client's record at the server.
 const NAME: &str = "anteroom:{lent~0}:api:00000000000000000000000000000001";
@@ -48,7 +48,7 @@ async fn a_server_that_grants_only_the_required_rights_keeps_lease_records() {
     let server = RedisServer::start().await;
     let user = "ACL SETUSER anteroom on >secret ~anteroom:* +evalsha +eval +info +time +get \
                 +getrange +set";
-    server.tell(&user.split(' ').collect::<Vec<_>>()).await;
+    server.send_ok(&user.split(' ').collect::<Vec<_>>()).await;
     let mut address = single(server.port());
     address.username = Some("anteroom".to_owned());
     address.password = Some("secret".to_owned());
@@ -68,18 +68,18 @@ async fn a_cluster_keeps_lease_records_on_shelves_at_all_servers() {
     let servers = RedisCluster::start().await;
     let store = records(&cluster(servers.servers()[0].port()));
     lease_store::check(&store).await.unwrap();
-    for shelf in 1..store.shelves() - 1 {
-        let read = store.load(Shelf(shelf), None).await.unwrap();
+    for shelf in 1..store.partitions() - 1 {
+        let read = store.load(Partition(shelf), None).await.unwrap();
         let write = Write {
             expected: read.expected(),
             token: Token(1),
             value: b"epoch",
         };
-        let written = store.swap_epoch(Shelf(shelf), write).await.unwrap();
+        let written = store.swap_epoch(Partition(shelf), write).await.unwrap();
         assert_eq!(written, Swapped::Written);
     }
     for server in servers.servers() {
-        let Reply::Int(keys) = server.tell(&["DBSIZE"]).await else {
+        let Reply::Int(keys) = server.send_ok(&["DBSIZE"]).await else {
             panic!("no number of keys");
         };
         // About a third of them each.
@@ -94,7 +94,7 @@ async fn a_record_deleted_and_created_again_is_another_one() {
     let store = records(&single(server.port()));
     assert_eq!(swap(&store, &load(&store).await, 1).await, Swapped::Written);
     let late = load(&store).await;
-    server.tell(&["DEL", NAME]).await;
+    server.send_ok(&["DEL", NAME]).await;
     assert_eq!(swap(&store, &load(&store).await, 2).await, Swapped::Written);
     let swapped = swap(&store, &late, 3).await;
     assert_eq!(
@@ -128,7 +128,7 @@ async fn a_write_based_on_a_read_before_a_flush_is_rejected() {
     store.swap_epoch(SHELF, write).await.unwrap();
     // Without requests, the client's record is missing before and after.
     let read = load(&store).await;
-    server.tell(&["FLUSHALL"]).await;
+    server.send_ok(&["FLUSHALL"]).await;
     assert!(matches!(swap(&store, &read, 8).await, Swapped::Conflict(_)));
     assert_eq!(load(&store).await.client, None);
 }
@@ -151,10 +151,10 @@ async fn load_and_swap_of_lease_records_cost_one_round_trip_each() {
     let server = RedisServer::start().await;
     let store = records(&single(server.port()));
     swap(&store, &load(&store).await, 1).await;
-    let Reply::Int(5_000..=6_000) = server.tell(&["PTTL", NAME]).await else {
+    let Reply::Int(5_000..=6_000) = server.send_ok(&["PTTL", NAME]).await else {
         panic!("the expiry differs");
     };
-    server.tell(&["CONFIG", "RESETSTAT"]).await;
+    server.send_ok(&["CONFIG", "RESETSTAT"]).await;
     let read = load(&store).await;
     assert_eq!(swap(&store, &read, 2).await, Swapped::Written);
     let stats = server.info("commandstats").await;

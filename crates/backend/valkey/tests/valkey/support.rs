@@ -116,7 +116,7 @@ pub(crate) fn full_text(error: &StoreError) -> String {
 /// Checks that `error` is a rejection that contains `reason` and `remedy`.
 pub(crate) fn check_rejected(error: &StoreError, reason: &str, remedy: &str) {
     let text = full_text(error);
-    assert!(matches!(error, StoreError::Refused { .. }), "{text}");
+    assert!(matches!(error, StoreError::Rejected { .. }), "{text}");
     assert!(text.contains(reason), "{text}");
     assert!(text.contains(remedy), "{text}");
 }

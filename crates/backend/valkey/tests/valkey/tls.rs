@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anteroom_config::{ValkeyAddress, ValkeyTls};
 use anteroom_store::{Store, conformance};
-use anteroom_testkit::redis_server::{Impostor, Manner, RedisServer};
+use anteroom_testkit::redis_server::{Behaviour, Impostor, RedisServer};
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair};
 use tempfile::TempDir;
 
@@ -123,7 +123,7 @@ async fn tls_to_a_port_without_tls_is_reported() {
 #[tokio::test]
 async fn tls_to_a_server_of_another_protocol_is_reported() {
     let certificates = Certificates::for_server("127.0.0.1");
-    let http = Impostor::start(Manner::AnswersHttp).await;
+    let http = Impostor::start(Behaviour::AnswersHttp).await;
     let error = store(&certificates.address(http.port()))
         .load(&key())
         .await

@@ -128,7 +128,7 @@ impl Deployment {
         let mut relays = vec![global_link];
         let membership = Membership {
             deployment: anteroom_store::Deployment {
-                birth: DeploymentId(7),
+                deployment_id: DeploymentId(7),
                 lottery_key: LotteryKey([9; 16]),
             },
             ticket_keys: vec![[1; 32]],
@@ -211,12 +211,12 @@ impl Deployment {
     /// Returns the bytes of a room's record in the first local store; 0 if there is none.
     pub(crate) async fn record_bytes(&self, room: &str) -> usize {
         let pattern = format!("anteroom:{{{room}}}:*");
-        let Reply::Array(keys) = self.locals[0].tell(&["KEYS", &pattern]).await else {
+        let Reply::Array(keys) = self.locals[0].send_ok(&["KEYS", &pattern]).await else {
             return 0;
         };
         let Some(key) = keys.first() else { return 0 };
         match self.locals[0]
-            .tell(&["HSTRLEN", &key.text(), "value"])
+            .send_ok(&["HSTRLEN", &key.text(), "value"])
             .await
         {
             Reply::Int(bytes) => usize::try_from(bytes).unwrap_or_default(),
@@ -288,7 +288,7 @@ fn settings(membership: &Membership, data_center: String, rooms: Vec<RoomConfig>
     NodeSettings {
         folder: None,
         ticket_keys: membership.ticket_keys.clone(),
-        birth: membership.deployment.birth,
+        birth: membership.deployment.deployment_id,
         lottery_key: membership.deployment.lottery_key,
         data_center,
         rooms,

@@ -39,7 +39,7 @@ fn the_docs_state_the_bound_of_each_algorithm() {
     let mut stated = bounds_in_docs();
     for kind in AlgorithmKind::ALL {
         let policy = kind.build(rate, &settings).unwrap();
-        let expected = match policy.most_in_any_window(1) {
+        let expected = match policy.window_cost_max(1) {
             100 => "**L**",
             109 => "`burst` + L - 1",
             199 => "2 L - 1",

@@ -296,7 +296,7 @@ proptest! {
     fn a_written_rate_is_read_back(calls: u32, secs in 1..=2_678_400_u64) {
         let long = format!("{calls}/{secs} seconds");
         let read: RateText = long.parse().unwrap();
-        prop_assert_eq!((read.rate().calls(), read.rate().window().secs_ceil()), (calls, secs));
+        prop_assert_eq!((read.rate().requests(), read.rate().window().secs_ceil()), (calls, secs));
         let short = read.to_string();
         prop_assert!(short.len() < long.len());
         prop_assert_eq!(short.parse(), Ok(read));

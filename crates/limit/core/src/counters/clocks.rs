@@ -36,7 +36,7 @@ impl Counters {
     #[must_use]
     pub fn ends_at(&self, index: CounterIndex) -> TimestampUs {
         let begins_at = TimestampUs(index.0.saturating_mul(self.width().0));
-        begins_at + self.matters_for()
+        begins_at + self.valid_for()
     }
 
     /// Returns how many of [`Self::to_read`] have not begun by the clock that dated the request.
@@ -48,22 +48,22 @@ impl Counters {
 
     /// Decides by this node's clock. `known` are the counters that have begun, newest first.
     #[must_use]
-    pub fn judge_now(&self, now: TimestampUs, cost: Cost, known: &[u32]) -> Verdict {
-        self.judge(AddThenRead::at_once(now), cost, known)
+    pub fn decide_now(&self, now: TimestampUs, cost: Cost, known: &[u32]) -> Verdict {
+        self.decide(AddThenRead::at_once(now), cost, known)
     }
 
     /// Decides by this node's clock, and by all clocks that may have reached `times.read_at`.
     /// `counts` are those of [`Self::to_read`]. The other values of the verdict follow this node's
     /// clock.
     #[must_use]
-    pub fn judge_by_all_clocks(&self, times: AddThenRead, cost: Cost, counts: &[u32]) -> Verdict {
+    pub fn decide_by_all_clocks(&self, times: AddThenRead, cost: Cost, counts: &[u32]) -> Verdict {
         let now = times.added_at;
         let (not_begun, known) = counts.split_at(self.not_begun(times).min(counts.len()));
-        let verdict = self.judge_now(now, cost, known);
-        if !verdict.is_admitted() || not_begun.iter().all(|count| *count == 0) {
+        let verdict = self.decide_now(now, cost, known);
+        if !verdict.is_allowed() || not_begun.iter().all(|count| *count == 0) {
             return verdict;
         }
-        if self.judge(times, cost, counts).is_admitted() {
+        if self.decide(times, cost, counts).is_allowed() {
             return verdict;
         }
         // It fits by this clock, but not in an interval that has begun by another.
@@ -118,19 +118,19 @@ mod tests {
     fn a_request_must_fit_where_a_clock_ahead_has_counted() {
         let minute = SlidingWindow::new(a_minute(10)).counters();
         let times = ahead("07:10:59.5");
-        let judge = |counts: &[u32]| minute.judge_by_all_clocks(times, Cost::ONE, counts);
+        let judge = |counts: &[u32]| minute.decide_by_all_clocks(times, Cost::ONE, counts);
         // Order: the next minute, this one with this request in it, the one before.
-        assert!(judge(&[0, 10, 0]).is_admitted());
-        assert!(judge(&[0, 5, 0]).is_admitted());
-        assert!(judge(&[5, 5, 0]).is_admitted());
+        assert!(judge(&[0, 10, 0]).is_allowed());
+        assert!(judge(&[0, 5, 0]).is_allowed());
+        assert!(judge(&[5, 5, 0]).is_allowed());
         let verdict = judge(&[6, 5, 0]);
         let retry_after = Some(DurationUs(500_000));
         assert_eq!(verdict.outcome, Outcome::Reject { retry_after });
         assert_eq!(verdict.remaining, 0);
         // Over the limit by this node's own clock, which determines the retry time.
-        let own = minute.judge_now(times.added_at, Cost::ONE, &[11, 0]);
+        let own = minute.decide_now(times.added_at, Cost::ONE, &[11, 0]);
         assert_eq!(judge(&[6, 11, 0]), own);
-        assert!(!own.is_admitted());
+        assert!(!own.is_allowed());
     }
 
     #[test]
@@ -138,8 +138,8 @@ mod tests {
         let counts: [u32; 0] = [];
         assert!(
             strict()
-                .judge_by_all_clocks(ahead("07:10:14"), Cost::ONE, &counts)
-                .is_admitted()
+                .decide_by_all_clocks(ahead("07:10:14"), Cost::ONE, &counts)
+                .is_allowed()
         );
     }
 }

@@ -16,7 +16,7 @@ fn judge(added_at: &str, read_at: &str, cost: Cost, counts: &[u32]) -> Verdict {
         added_at: at(added_at),
         read_at: at(read_at),
     };
-    strict().judge(times, cost, counts)
+    strict().decide(times, cost, counts)
 }
 
 fn read(added_at: &str, read_at: &str) -> Vec<u64> {
@@ -38,14 +38,14 @@ fn newer_counters_are_read_only_if_reading_comes_late() {
         [104, 103, 102, 101, 100, 99, 98, 97, 96]
     );
     assert_eq!(read("07:10:00", "07:09:00"), [100, 99, 98, 97, 96]);
-    assert_eq!(strict().matters_for(), DurationUs::from_secs(75));
+    assert_eq!(strict().valid_for(), DurationUs::from_secs(75));
 }
 
 #[test]
 fn an_added_request_counts_together_with_the_others() {
     let now = "07:10:01";
     let verdict = judge(now, now, Cost::take(3), &[3, 1, 2, 0, 4]);
-    assert!(verdict.is_admitted());
+    assert!(verdict.is_allowed());
     assert_eq!((verdict.remaining, verdict.full_after.secs_ceil()), (0, 74));
     let verdict = judge(now, now, Cost::take(3), &[4, 1, 2, 0, 4]);
     // Without the request itself: 1, 1, 2, 0, 4.
@@ -59,10 +59,10 @@ fn an_added_request_counts_together_with_the_others() {
 #[test]
 fn a_peek_gets_the_verdict_of_one_more_request() {
     let now = "07:10:01";
-    assert!(judge(now, now, Cost::Peek, &[9]).is_admitted());
-    assert!(!judge(now, now, Cost::Peek, &[9, 1]).is_admitted());
+    assert!(judge(now, now, Cost::Peek, &[9]).is_allowed());
+    assert!(!judge(now, now, Cost::Peek, &[9, 1]).is_allowed());
     let verdict = judge(now, now, Cost::refund(3), &[7, 1]);
-    assert!(verdict.is_admitted());
+    assert!(verdict.is_allowed());
     assert_eq!(verdict.remaining, 2);
 }
 
@@ -70,13 +70,13 @@ fn a_peek_gets_the_verdict_of_one_more_request() {
 fn a_request_read_in_the_next_interval_must_fit_there_too() {
     // A node that could not see this request yet added nine in the next interval.
     let (added, read) = ("07:10:14.9", "07:10:15.1");
-    assert!(judge(added, read, Cost::ONE, &[9, 1]).is_admitted());
+    assert!(judge(added, read, Cost::ONE, &[9, 1]).is_allowed());
     let verdict = judge(added, read, Cost::take(2), &[9, 2]);
-    assert!(!verdict.is_admitted());
+    assert!(!verdict.is_allowed());
     assert_eq!(verdict.remaining, 1);
     // The part that has left the window by then counted when the request was dated.
-    assert!(!judge(added, read, Cost::ONE, &[0, 1, 0, 0, 0, 10]).is_admitted());
-    assert!(judge(added, read, Cost::ONE, &[0, 1, 0, 0, 0, 9]).is_admitted());
+    assert!(!judge(added, read, Cost::ONE, &[0, 1, 0, 0, 0, 10]).is_allowed());
+    assert!(judge(added, read, Cost::ONE, &[0, 1, 0, 0, 0, 9]).is_allowed());
 }
 
 #[test]
@@ -87,8 +87,8 @@ fn in_the_next_window_the_one_before_counts_in_full() {
             added_at: at("07:10:59.9"),
             read_at: at("07:11:00.1"),
         };
-        let verdict = counters.judge(times, Cost::ONE, counts);
-        assert_eq!(verdict.is_admitted(), is_admitted, "{counts:?}");
+        let verdict = counters.decide(times, Cost::ONE, counts);
+        assert_eq!(verdict.is_allowed(), is_admitted, "{counts:?}");
     };
     check(&[4, 6], true);
     check(&[5, 6], false);

@@ -85,7 +85,7 @@ pub enum EpochDecision {
 
 /// Decides whether the epoch that was read is current.
 #[must_use]
-pub fn judge(observation: EpochObservation<'_>) -> EpochDecision {
+pub fn decide(observation: EpochObservation<'_>) -> EpochDecision {
     let Some(found) = observation.record else {
         let before = match observation.witnessed {
             Some(_) => Before::Lost,
@@ -198,13 +198,13 @@ mod tests {
     #[test]
     fn an_empty_store_is_new_unless_a_node_saw_an_epoch() {
         assert_eq!(
-            begun(judge(observation(None, None))),
+            begun(decide(observation(None, None))),
             (id(1, 9), Before::Unknown)
         );
-        let witnessed = judge(observation(None, Some(id(4, 3))));
+        let witnessed = decide(observation(None, Some(id(4, 3))));
         assert_eq!(begun(witnessed), (id(5, 9), Before::Lost));
         let new = epoch(1, Before::Unknown);
-        let witnessed = judge(observation(Some(&new), Some(id(1, 3))));
+        let witnessed = decide(observation(Some(&new), Some(id(1, 3))));
         assert_eq!(begun(witnessed), (id(2, 9), Before::Lost));
     }
 
@@ -214,7 +214,7 @@ mod tests {
             let old = epoch(3, before);
             let mut observation = observation(Some(&old), Some(old.id));
             observation.identity = OTHER_STORE;
-            assert_eq!(begun(judge(observation)), (id(4, 9), Before::Lost));
+            assert_eq!(begun(decide(observation)), (id(4, 9), Before::Lost));
         }
     }
 
@@ -223,12 +223,12 @@ mod tests {
         let here = epoch(3, Before::Lost);
         for late in [None, Some(id(2, 1)), Some(here.id)] {
             assert_eq!(
-                judge(observation(Some(&here), late)),
+                decide(observation(Some(&here), late)),
                 EpochDecision::InForce(here)
             );
         }
         for (seen, number) in [(id(3, 1), 4), (id(8, 1), 9)] {
-            let decision = judge(observation(Some(&here), Some(seen)));
+            let decision = decide(observation(Some(&here), Some(seen)));
             assert_eq!(begun(decision), (id(number, 9), Before::Lost));
         }
     }
@@ -238,7 +238,7 @@ mod tests {
         let lost = epoch(3, Before::Lost);
         let empty = assume_empty(observation(Some(&lost), Some(id(3, 7))));
         assert_eq!((empty.id, empty.before), (id(4, 9), Before::Nothing));
-        let decision = judge(observation(Some(&empty), Some(lost.id)));
+        let decision = decide(observation(Some(&empty), Some(lost.id)));
         assert_eq!(decision, EpochDecision::InForce(empty));
     }
 
@@ -246,7 +246,7 @@ mod tests {
     fn an_epoch_that_begins_in_the_future_begins_now() {
         let mut ahead = epoch(3, Before::Lost);
         ahead.began_at = TimestampUs(501);
-        let decision = judge(observation(Some(&ahead), None));
+        let decision = decide(observation(Some(&ahead), None));
         assert_eq!(begun(decision), (ahead.id, Before::Lost));
     }
 }

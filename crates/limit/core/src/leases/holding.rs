@@ -14,7 +14,7 @@
 use crate::cost::Cost;
 use crate::leases::demand::Demand;
 use crate::leases::lease::{Lease, Leases};
-use crate::leases::message::{Answer, Request, RequestId};
+use crate::leases::message::{LeaseReply, Request, RequestId};
 use crate::leases::widened::{LeasedLimit, TTL_LONGEST};
 use crate::time::{DurationUs, TimestampUs};
 use crate::verdict::{Outcome, Verdict};
@@ -53,10 +53,10 @@ pub enum Decision {
     /// reply.
     Decided(Verdict),
     /// Wait until this turn has a reply, then decide again.
-    Ask(Turn),
+    Wait(Turn),
     /// The last message to the parent failed, and no lease is left. The configuration of the limit
     /// determines what that means.
-    Away,
+    Unavailable,
 }
 
 /// Number of the message to the parent that a waiting request belongs to.
@@ -152,7 +152,7 @@ impl Holding {
             return Decision::Decided(verdict);
         }
         if now < self.unavailable_until {
-            return Decision::Away;
+            return Decision::Unavailable;
         }
         self.wait_for_turn(now, cost)
     }
@@ -163,7 +163,7 @@ impl Holding {
         let unsent = self.unsent.get_or_insert(Unsent { least: sum, sum: 0 });
         unsent.least = unsent.least.min(sum);
         unsent.sum = unsent.sum.saturating_add(sum);
-        Decision::Ask(Turn(self.turn.0 + 1))
+        Decision::Wait(Turn(self.turn.0 + 1))
     }
 
     /// Decides again about a request that waits for its turn.
@@ -172,10 +172,10 @@ impl Holding {
             return decision;
         }
         if self.answered < turn {
-            return Decision::Ask(turn);
+            return Decision::Wait(turn);
         }
         if now < self.unavailable_until {
-            return Decision::Away;
+            return Decision::Unavailable;
         }
         match self.reject_if_short(now, self.missing(now, cost)) {
             Some(verdict) => Decision::Decided(verdict),
@@ -237,7 +237,7 @@ impl Holding {
         Some(Request {
             id,
             least,
-            wants: sum,
+            waiting: sum,
             most: sum.saturating_add(target),
         })
     }
@@ -246,10 +246,10 @@ impl Holding {
     ///
     /// `read_at` is when this node sent the read behind the reply, by its own clock: the parent's
     /// time is later. If another node wrote first, it is the last of several reads.
-    pub fn handle_answer(
+    pub fn handle_reply(
         &mut self,
         now: TimestampUs,
-        answer: &Answer,
+        answer: &LeaseReply,
         read_at: TimestampUs,
     ) -> bool {
         let Some(pending) = self.pending.filter(|pending| pending.id == answer.id) else {
@@ -261,7 +261,7 @@ impl Holding {
         self.round_trip = DurationUs(self.round_trip.0 - self.round_trip.0 / 4 + took / 4);
         let margin = DurationUs(answer.ttl.0 * DRIFT_PER_MILLE / 1_000 + 1);
         let lease = Lease {
-            granted: answer.held,
+            granted: answer.granted,
             used: 0,
             ends_at: read_at + answer.ttl - margin,
         };
@@ -307,7 +307,7 @@ impl Holding {
 
     /// Returns what can be spent at `now` without a message.
     #[must_use]
-    pub fn held(&self, now: TimestampUs) -> u32 {
+    pub fn balance(&self, now: TimestampUs) -> u32 {
         self.leases.left(now)
     }
 
@@ -317,14 +317,14 @@ impl Holding {
         let has_reply = self.valid_reply(now).is_some();
         // Requests that wait are no reason to keep it. They send again from the state that replaces
         // this one.
-        self.held(now) == 0 && self.pending.is_none() && !has_reply
+        self.balance(now) == 0 && self.pending.is_none() && !has_reply
     }
 
     fn decide_from_leases(&mut self, now: TimestampUs, cost: Cost) -> Option<Decision> {
         let is_admitted = match cost {
             Cost::Peek => {
                 let remaining = self.valid_reply(now).map_or(0, |reply| reply.remaining);
-                self.held(now) > 0 || remaining > 0
+                self.balance(now) > 0 || remaining > 0
             }
             _ => self.leases.take(now, cost_of(cost)),
         };
@@ -333,7 +333,7 @@ impl Holding {
 
     /// Returns how much a request needs beyond what is leased here.
     fn missing(&self, now: TimestampUs, cost: Cost) -> u32 {
-        cost_of(cost).saturating_sub(self.held(now)).max(1)
+        cost_of(cost).saturating_sub(self.balance(now)).max(1)
     }
 
     /// Whether the client is active and its leases will not last until a reply arrives.
@@ -372,7 +372,7 @@ impl Holding {
     fn admit(&self, now: TimestampUs) -> Verdict {
         self.verdict(
             now,
-            Outcome::Admit {
+            Outcome::Allow {
                 delay: DurationUs::ZERO,
             },
         )
@@ -388,7 +388,7 @@ impl Holding {
         let remaining = reply.map_or(0, |reply| reply.remaining);
         Verdict {
             outcome,
-            remaining: self.held(now).saturating_add(remaining),
+            remaining: self.balance(now).saturating_add(remaining),
             full_after: reply.map_or(DurationUs::ZERO, |reply| reply.full_at.since(now)),
         }
     }

@@ -22,18 +22,18 @@ pub struct Request {
     /// Smallest useful grant. Zero queries the state of the limit.
     pub least: u32,
     /// Requests that wait. During a shortage also those that are rejected until the next message.
-    pub wants: u32,
+    pub waiting: u32,
     /// Largest useful grant: `wants` and the expected requests.
     pub most: u32,
 }
 
 /// Reply of the parent.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Answer {
+pub struct LeaseReply {
     /// Request that it answers.
     pub id: RequestId,
     /// Granted requests: none, or not less than `least` of the request.
-    pub held: u32,
+    pub granted: u32,
     /// Length of the lease, from when the request was sent.
     pub ttl: DurationUs,
     /// Time until `least` more requests (at least one) could be granted if no other node takes any:

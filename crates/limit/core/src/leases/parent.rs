@@ -6,7 +6,7 @@
 use crate::algorithm::Algorithm;
 use crate::cost::Cost;
 use crate::leases::epoch::Epoch;
-use crate::leases::message::{Answer, Request};
+use crate::leases::message::{LeaseReply, Request};
 use crate::leases::record::{Record, peek};
 use crate::leases::widened::LeasedLimit;
 use crate::time::{DurationUs, TimestampUs};
@@ -22,7 +22,7 @@ pub struct GrantOutcome {
     /// Record to write before the reply counts. `None` if nothing has changed.
     pub write: Option<Write>,
     /// Reply to the node.
-    pub answer: Answer,
+    pub reply: LeaseReply,
 }
 
 /// Record to write.
@@ -37,7 +37,7 @@ pub struct Write {
 /// Grants a lease to one client. `now` is the time of the store's clock when `record` was read. The
 /// epoch is the one that was current then or later.
 #[must_use]
-pub fn lend(
+pub fn grant(
     limit: &LeasedLimit,
     epoch: &Epoch,
     record: Option<&Record>,
@@ -46,18 +46,18 @@ pub fn lend(
 ) -> GrantOutcome {
     let mut trusted = Record::trusted(record, limit, epoch, now);
     let at = now.max(trusted.as_of);
-    let held = batch(&trusted, request, now);
-    if held > 0 {
+    let granted = batch(&trusted, request, now);
+    if granted > 0 {
         let widened = limit.widened();
-        let verdict = widened.step(&mut trusted.state, now, Cost::take(held));
-        debug_assert!(verdict.is_admitted(), "no more than remains is granted");
+        let verdict = widened.step(&mut trusted.state, now, Cost::take(granted));
+        debug_assert!(verdict.is_allowed(), "no more than remains is granted");
         trusted.as_of = at;
     }
     let standing = peek(limit.widened(), &trusted.state, now);
     let is_open = now >= trusted.nothing_until;
-    let answer = Answer {
+    let reply = LeaseReply {
         id: request.id,
-        held,
+        granted,
         ttl: limit.ttl_at(at),
         retry_after: retry(&trusted, request, now),
         remaining: if is_open { standing.remaining } else { 0 },
@@ -67,11 +67,11 @@ pub fn lend(
     // Write the record, so that the next read does not find the same clock set back.
     let is_set_back = record
         .is_some_and(|record| record.epoch == epoch.id && record.as_of > trusted.as_of.max(now));
-    let write = (held > 0 || is_set_back).then(|| Write {
+    let write = (granted > 0 || is_set_back).then(|| Write {
         forget_after: trusted.forget_after(now),
         record: trusted,
     });
-    GrantOutcome { write, answer }
+    GrantOutcome { write, reply }
 }
 
 fn batch(trusted: &Record, request: &Request, now: TimestampUs) -> u32 {
@@ -83,7 +83,11 @@ fn batch(trusted: &Record, request: &Request, now: TimestampUs) -> u32 {
         return 0;
     }
     let part = remaining / PART_OF_REMAINING;
-    let wanted = request.most.min(part).max(request.wants).max(request.least);
+    let wanted = request
+        .most
+        .min(part)
+        .max(request.waiting)
+        .max(request.least);
     wanted.min(remaining)
 }
 
@@ -96,7 +100,7 @@ fn retry(trusted: &Record, request: &Request, now: TimestampUs) -> Option<Durati
         .widened()
         .step(&mut state, at, Cost::take(request.least.max(1)));
     match verdict.outcome {
-        Outcome::Admit { .. } => Some(at.since(now)),
+        Outcome::Allow { .. } => Some(at.since(now)),
         Outcome::Reject { retry_after } => {
             retry_after.map(|span| DurationUs(at.since(now).0.saturating_add(span.0)))
         }

@@ -48,7 +48,7 @@ impl Record {
         now: TimestampUs,
     ) -> Self {
         match record.filter(|record| record.epoch == epoch.id) {
-            None => Self::unheard_of(limit, epoch),
+            None => Self::unknown_client(limit, epoch),
             Some(record) if record.is_ahead(limit, now) => Self::all_spent(limit, epoch.id, now),
             Some(record) => record.read_by(limit),
         }
@@ -57,7 +57,7 @@ impl Record {
     /// Returns the record of a client that the epoch does not know, as of the beginning of the
     /// epoch.
     #[must_use]
-    pub fn unheard_of(limit: &LeasedLimit, epoch: &Epoch) -> Self {
+    pub fn unknown_client(limit: &LeasedLimit, epoch: &Epoch) -> Self {
         match epoch.before {
             Before::Lost => Self::all_spent(limit, epoch.id, epoch.began_at),
             Before::Unknown | Before::Nothing => Self {
@@ -137,7 +137,7 @@ fn expires_at(limit: &LeasedLimit, at: TimestampUs) -> TimestampUs {
     let window = limit.widened().rate().window();
     // A lease timed by another clock may run into the next window of this one.
     let last = at + TTL_LONGEST;
-    if let Some(left) = limit.promised().begins_anew_after(last) {
+    if let Some(left) = limit.promised().resets_after(last) {
         return last + left;
     }
     at + window.max(limit.promised().rate().window() + limit.ttl())
@@ -162,10 +162,10 @@ fn all_taken(policy: &Policy, at: TimestampUs) -> Option<State> {
     match policy.row().remembers {
         Remembers::Tokens => Some(State::TokenBucket(token_bucket::State::empty(at))),
         Remembers::Time => {
-            let comes_back = policy.rate().calls() > 0;
+            let comes_back = policy.rate().requests() > 0;
             comes_back.then(|| state_with(policy, u32::MAX, at))
         }
-        Remembers::Calls | Remembers::Counts => None,
+        Remembers::Requests | Remembers::Counts => None,
     }
 }
 
@@ -198,7 +198,7 @@ impl Change {
             Remembers::Tokens => Self::None,
             Remembers::Time if old == new => Self::None,
             Remembers::Time => Self::Level,
-            Remembers::Calls | Remembers::Counts => Self::between_windows(old, new),
+            Remembers::Requests | Remembers::Counts => Self::between_windows(old, new),
         }
     }
 

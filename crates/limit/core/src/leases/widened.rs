@@ -89,7 +89,7 @@ impl LeasedLimit {
         let mut ttl = rate.window().0 / part.max(1);
         // Only for algorithms with a burst as a setting.
         if let Some(burst) = policy.settings().burst {
-            let calls = u64::from(rate.calls()).max(1);
+            let calls = u64::from(rate.requests()).max(1);
             let takes = product(u64::from(burst / 2), rate.window().0) / u128::from(calls);
             ttl = ttl.min(u64::try_from(takes).unwrap_or(u64::MAX));
         }
@@ -148,7 +148,7 @@ impl LeasedLimit {
 
     /// Returns the length of a lease that is granted at `at`.
     pub(super) fn ttl_at(&self, at: TimestampUs) -> DurationUs {
-        match self.promised.begins_anew_after(at) {
+        match self.promised.resets_after(at) {
             Some(left) => self.ttl.min(left),
             None => self.ttl,
         }
@@ -174,7 +174,7 @@ fn widen(policy: Policy, ttl: DurationUs) -> Result<Policy, NotLeasableError> {
 }
 
 fn smaller_burst(rate: Rate, burst: u32, ttl: DurationUs) -> Result<u32, NotLeasableError> {
-    let parts = product(u64::from(rate.calls()), ttl.0);
+    let parts = product(u64::from(rate.requests()), ttl.0);
     let during_lease = saturate_u32(div_ceil(parts, rate.window().0));
     let left = burst.checked_sub(during_lease).filter(|left| *left > 0);
     left.ok_or(NotLeasableError::BurstTooSmall {

@@ -46,9 +46,9 @@ pub struct MemberId(pub u64);
 
 /// Limit as read from the store.
 #[derive(Clone, Copy, Debug)]
-pub struct Room {
+pub struct LimitStatus {
     /// Requests that are left.
-    pub calls: u32,
+    pub requests: u32,
     /// Rate of the limit.
     pub limit: Rate,
     /// Approximate time until the window ends.
@@ -66,7 +66,7 @@ pub struct Plan {
 impl Plan {
     /// Returns how many requests to take from the limit.
     #[must_use]
-    pub fn calls(&self) -> u32 {
+    pub fn requests(&self) -> u32 {
         let shares = self.shares.iter().map(|(_, calls)| *calls);
         shares.fold(self.unassigned, u32::saturating_add)
     }
@@ -78,7 +78,7 @@ pub struct Assignment {
     /// Receiver.
     pub member: MemberId,
     /// Requests that it may allow. They replace its previous assignment; zero allows none.
-    pub calls: u32,
+    pub requests: u32,
     /// Length in seconds.
     pub seconds: u32,
     /// Time until which the requests must be spent. A sender that is late sends fewer seconds.
@@ -111,12 +111,12 @@ impl QuotaLedger {
 
     /// Records requests that were allowed without being taken from the limit, by a client without
     /// assignments.
-    pub fn handle_unpaid(&mut self, calls: u64) {
+    pub fn handle_unassigned(&mut self, calls: u64) {
         self.unassigned = self.unassigned.saturating_add(calls);
     }
 
     /// Removes a member. It may still spend its assignment, which stays taken.
-    pub fn handle_gone(&mut self, member: MemberId) {
+    pub fn handle_departure(&mut self, member: MemberId) {
         self.members.remove(&member);
     }
 
@@ -134,7 +134,7 @@ impl QuotaLedger {
 
     /// Returns the requests that are assigned and not reported as spent.
     #[must_use]
-    pub fn held(&self, now: TimestampUs) -> u64 {
+    pub fn assigned(&self, now: TimestampUs) -> u64 {
         self.members
             .values()
             .map(|member| u64::from(member.left(now)))
@@ -152,13 +152,13 @@ impl QuotaLedger {
     /// Returns the requests to take, by member. Pass a plan without requests to
     /// [`Self::handle_nothing`].
     #[must_use]
-    pub fn plan(&mut self, status: Room, now: TimestampUs) -> Plan {
+    pub fn plan(&mut self, status: LimitStatus, now: TimestampUs) -> Plan {
         self.reset_comparison(status, now);
         // Drop what does not fit: it would displace later requests.
-        self.unassigned = self.unassigned.min(status.calls.into());
-        let free = self.free(status.calls);
+        self.unassigned = self.unassigned.min(status.requests.into());
+        let free = self.free(status.requests);
         let unassigned = u32::try_from(self.unassigned).map_or(free, |calls| calls.min(free));
-        let Room { limit, ends_in, .. } = status;
+        let LimitStatus { limit, ends_in, .. } = status;
         let lasts = DurationUs(ends_in.0.saturating_sub(MARGIN.0));
         if lasts < DurationUs::from_secs(1) {
             // The assignment would end before it arrives.
@@ -215,7 +215,7 @@ impl QuotaLedger {
         (policy, verdict): (&Policy, &Verdict),
         (sent_at, now): (TimestampUs, TimestampUs),
     ) -> Vec<Assignment> {
-        if !verdict.is_admitted() {
+        if !verdict.is_allowed() {
             // Others were faster. Read the limit again.
             self.tries += 1;
             let is_soon = self.tries <= TRIES_AT_ONCE;
@@ -231,15 +231,15 @@ impl QuotaLedger {
             return self.assign_nothing(now);
         };
         let mut assignments = Vec::with_capacity(plan.shares.len());
-        for &(id, calls) in &plan.shares {
+        for &(id, requests) in &plan.shares {
             // A member that has left gets no assignment.
             let Some(member) = self.members.get_mut(&id) else {
                 continue;
             };
-            member.handle_assigned(calls, now, now + DurationUs::from_secs(seconds.into()));
+            member.handle_assigned(requests, now, now + DurationUs::from_secs(seconds.into()));
             assignments.push(Assignment {
                 member: id,
-                calls,
+                requests,
                 seconds,
                 ends_at,
             });
@@ -261,7 +261,7 @@ impl QuotaLedger {
             member.handle_assigned(0, now, ends_at);
             Assignment {
                 member: *id,
-                calls: 0,
+                requests: 0,
                 seconds: EMPTY_FOR_SECONDS,
                 ends_at,
             }
@@ -277,7 +277,7 @@ impl QuotaLedger {
     }
 
     /// Starts a new comparison period: a window, or a minute of a longer one.
-    fn reset_comparison(&mut self, status: Room, now: TimestampUs) {
+    fn reset_comparison(&mut self, status: LimitStatus, now: TimestampUs) {
         if now >= self.compared_until {
             self.compared_until = now + status.ends_in.min(AHEAD);
             self.tries = 0;

@@ -50,7 +50,7 @@ pub enum UnfitError {
 /// [`UnfitError`] if the limit has another algorithm or too short a window.
 pub fn check(policy: &Policy) -> Result<(), UnfitError> {
     let window = policy.rate().window();
-    if policy.begins_anew_after(TimestampUs(0)).is_none() {
+    if policy.resets_after(TimestampUs(0)).is_none() {
         return Err(UnfitError::Algorithm);
     }
     if window < WINDOW_SHORTEST {

@@ -160,10 +160,10 @@ impl Member {
         // A quarter more, because requests do not come evenly.
         let expected = expected.saturating_add(expected / 4);
         let parts = u128::from(PART_OF_IDLE) * u128::try_from(members.max(1)).unwrap_or(u128::MAX);
-        let calls = u128::from(limit.calls()) * u128::from(lasts.min(LONGEST).0);
+        let calls = u128::from(limit.requests()) * u128::from(lasts.min(LONGEST).0);
         let idle = calls / u128::from(limit.window().0) / parts;
         let idle = u64::try_from(idle).unwrap_or(u64::MAX).max(1);
-        let most = limit.calls().min(CALLS_MOST);
+        let most = limit.requests().min(CALLS_MOST);
         u32::try_from(expected.max(idle)).map_or(most, |wanted| wanted.min(most))
     }
 

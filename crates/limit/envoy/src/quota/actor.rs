@@ -9,10 +9,10 @@ use std::time::Duration;
 use anteroom_config::OnStoreFailure;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
-use anteroom_limit::quota::book::{Assignment, MemberId, Plan, Room};
+use anteroom_limit::quota::book::{Assignment, LimitStatus, MemberId, Plan};
 use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::shared::{BoxFuture, CountsError};
 use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
@@ -64,7 +64,7 @@ enum StoreRequest {
 }
 
 struct Done {
-    key: CallKey,
+    key: ClientKey,
     policy: Policy,
     request: StoreRequest,
     verdict: Result<Verdict, CountsError>,
@@ -75,7 +75,7 @@ pub(crate) struct QuotaActor {
     handler: Arc<RequestHandler>,
     clock: Clock,
     ledgers: QuotaLedgers,
-    members: HashMap<MemberId, CallKey>,
+    members: HashMap<MemberId, ClientKey>,
     in_flight: FuturesUnordered<BoxFuture<'static, Done>>,
 }
 
@@ -143,7 +143,7 @@ impl QuotaActor {
             }
             StreamEvent::Spent { counted, calls } => {
                 if let Some(bucket) = self.ledgers.bucket_for_debt(&counted) {
-                    bucket.ledger.handle_unpaid(calls);
+                    bucket.ledger.handle_unassigned(calls);
                 }
                 self.ledgers.enqueue_if_due(counted.key, now);
             }
@@ -152,7 +152,7 @@ impl QuotaActor {
                     return;
                 };
                 if let Some(bucket) = self.ledgers.get_mut(&key) {
-                    bucket.ledger.handle_gone(member);
+                    bucket.ledger.handle_departure(member);
                     bucket.routes.remove(&member);
                 }
                 if self.ledgers.is_full() {
@@ -172,7 +172,7 @@ impl QuotaActor {
         }
     }
 
-    fn start(&self, (key, policy): (CallKey, Policy), cost: Cost, request: StoreRequest) {
+    fn start(&self, (key, policy): (ClientKey, Policy), cost: Cost, request: StoreRequest) {
         let counts = self.handler.counts.clone();
         let wall = self.handler.now();
         self.in_flight.push(Box::pin(async move {
@@ -215,9 +215,9 @@ impl QuotaActor {
             StoreRequest::Peek => {
                 let room = room(&policy, &verdict, self.handler.now());
                 let plan = bucket.ledger.plan(room, now);
-                if plan.calls() > 0 {
+                if plan.requests() > 0 {
                     bucket.keep_in_flight();
-                    let cost = Cost::take(plan.calls());
+                    let cost = Cost::take(plan.requests());
                     let sent_at = now;
                     self.start((key, policy), cost, StoreRequest::Acquire { plan, sent_at });
                     return;
@@ -233,26 +233,26 @@ impl QuotaActor {
         self.ledgers.enqueue_if_due(key, now);
     }
 
-    fn send_assignments(&self, key: CallKey, assignments: &[Assignment]) {
+    fn send_assignments(&self, key: ClientKey, assignments: &[Assignment]) {
         let Some(bucket) = self.ledgers.get(&key) else {
             return;
         };
         for assignment in assignments {
             let &Assignment {
                 member,
-                calls,
+                requests,
                 seconds,
                 ends_at,
             } = assignment;
             let assigned = &self.handler.counters.quota.assigned;
-            assigned.fetch_add(calls.into(), Ordering::Relaxed);
+            assigned.fetch_add(requests.into(), Ordering::Relaxed);
             bucket.send(
                 member,
-                if calls == 0 {
+                if requests == 0 {
                     Assignments::Denied { seconds }
                 } else {
                     Assignments::Assigned {
-                        calls,
+                        calls: requests,
                         seconds,
                         ends_at,
                     }
@@ -262,7 +262,7 @@ impl QuotaActor {
     }
 
     /// Handles a failure of the store: the state of the limit is unknown.
-    fn handle_failure(&mut self, key: CallKey, now: TimestampUs) {
+    fn handle_failure(&mut self, key: ClientKey, now: TimestampUs) {
         let Some(bucket) = self.ledgers.get_mut(&key) else {
             return;
         };
@@ -277,11 +277,11 @@ impl QuotaActor {
 }
 
 /// Returns the capacity of a limit, from a peek.
-fn room(policy: &Policy, peek: &Verdict, wall: TimestampUs) -> Room {
+fn room(policy: &Policy, peek: &Verdict, wall: TimestampUs) -> LimitStatus {
     let limit = policy.rate();
     let window = limit.window().0;
-    Room {
-        calls: peek.remaining,
+    LimitStatus {
+        requests: peek.remaining,
         limit,
         ends_in: DurationUs(window - wall.0 % window),
     }
@@ -289,7 +289,7 @@ fn room(policy: &Policy, peek: &Verdict, wall: TimestampUs) -> Room {
 
 async fn acquire(
     counts: &Counts,
-    (key, policy): (CallKey, &Policy),
+    (key, policy): (ClientKey, &Policy),
     cost: Cost,
     wall: TimestampUs,
 ) -> Result<Verdict, CountsError> {

@@ -3,7 +3,7 @@
 use crate::config::{Applies, Entry, RateLimits, Request, RequestDescriptor};
 use anteroom_limit::policy::Policy;
 use anteroom_limit::quota::lifetime::{self, UnfitError};
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 
 use crate::policy::policy;
 use crate::request_handler::RequestHandler;
@@ -27,7 +27,7 @@ pub(crate) enum Target {
 /// Limit with counts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Counted {
-    pub(crate) key: CallKey,
+    pub(crate) key: ClientKey,
     pub(crate) policy: Policy,
     /// Whether it never rejects.
     pub(crate) is_shadow: bool,

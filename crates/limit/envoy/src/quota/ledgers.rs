@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::quota::book::{MemberId, QuotaLedger};
 use anteroom_limit::time::TimestampUs;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use tokio::sync::mpsc;
 use tonic::Status;
 
@@ -52,9 +52,9 @@ enum QueueState {
 /// Ledgers of all shared limits.
 #[derive(Default)]
 pub(crate) struct QuotaLedgers {
-    buckets: HashMap<CallKey, Bucket>,
+    buckets: HashMap<ClientKey, Bucket>,
     /// Limits that are due, by their numbers.
-    waiting: BTreeMap<u64, CallKey>,
+    waiting: BTreeMap<u64, ClientKey>,
     number: u64,
 }
 
@@ -92,11 +92,11 @@ impl QuotaLedgers {
         self.len() > LEDGERS_MAX
     }
 
-    pub(crate) fn get(&self, key: &CallKey) -> Option<&Bucket> {
+    pub(crate) fn get(&self, key: &ClientKey) -> Option<&Bucket> {
         self.buckets.get(key)
     }
 
-    pub(crate) fn get_mut(&mut self, key: &CallKey) -> Option<&mut Bucket> {
+    pub(crate) fn get_mut(&mut self, key: &ClientKey) -> Option<&mut Bucket> {
         self.buckets.get_mut(key)
     }
 
@@ -120,7 +120,7 @@ impl QuotaLedgers {
     }
 
     /// Drops the debt of a limit that is no longer shared.
-    pub(crate) fn drop_debt(&mut self, key: CallKey) {
+    pub(crate) fn drop_debt(&mut self, key: ClientKey) {
         let bucket = self.buckets.get_mut(&key);
         if let Some(bucket) = bucket.filter(|bucket| bucket.routes.is_empty()) {
             bucket.ledger = QuotaLedger::default();
@@ -128,7 +128,7 @@ impl QuotaLedgers {
     }
 
     /// Enqueues a limit if it is due; removes it if it is no longer shared and owes nothing.
-    pub(crate) fn enqueue_if_due(&mut self, key: CallKey, now: TimestampUs) {
+    pub(crate) fn enqueue_if_due(&mut self, key: ClientKey, now: TimestampUs) {
         let Some(bucket) = self.buckets.get_mut(&key) else {
             return;
         };
@@ -151,14 +151,14 @@ impl QuotaLedgers {
 
     /// Enqueues all limits that have become due.
     pub(crate) fn enqueue_all_due(&mut self, now: TimestampUs) {
-        let all: Vec<CallKey> = self.buckets.keys().copied().collect();
+        let all: Vec<ClientKey> = self.buckets.keys().copied().collect();
         for key in all {
             self.enqueue_if_due(key, now);
         }
     }
 
     /// Returns the first limit in the queue that is still due, and marks it as in flight.
-    pub(crate) fn next(&mut self, now: TimestampUs) -> Option<(CallKey, Policy)> {
+    pub(crate) fn next(&mut self, now: TimestampUs) -> Option<(ClientKey, Policy)> {
         while let Some((_, key)) = self.waiting.pop_first() {
             let Some(bucket) = self.buckets.get_mut(&key) else {
                 continue;

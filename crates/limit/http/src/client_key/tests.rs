@@ -22,7 +22,7 @@ fn keys() -> KeyMaker {
     KeyMaker::new([3; 16])
 }
 
-fn keys_by(parts: &[Part], sent: &Sent) -> Result<Vec<CallKey>, Unknown> {
+fn keys_by(parts: &[Part], sent: &Sent) -> Result<Vec<ClientKey>, Unknown> {
     let mut headers = HeaderMap::new();
     for (name, value) in sent.headers {
         headers.append(*name, HeaderValue::from_static(value));
@@ -39,13 +39,13 @@ fn keys_by(parts: &[Part], sent: &Sent) -> Result<Vec<CallKey>, Unknown> {
 }
 
 /// Returns the key of the only client.
-fn key_by(parts: &[Part], sent: &Sent) -> Result<CallKey, Unknown> {
+fn key_by(parts: &[Part], sent: &Sent) -> Result<ClientKey, Unknown> {
     let keys = keys_by(parts, sent)?;
     assert_eq!(keys.len(), 1);
     Ok(keys[0])
 }
 
-fn named(parts: &[Part], texts: &[&str]) -> Option<CallKey> {
+fn named(parts: &[Part], texts: &[&str]) -> Option<ClientKey> {
     let texts: Vec<String> = texts.iter().map(|text| (*text).to_owned()).collect();
     key_of_named(parts, 64, &keys(), &texts)
 }
@@ -68,7 +68,7 @@ fn check(part: &Part, headers: &'static [(&str, &str)], expected: &[&str]) {
     let parts = std::slice::from_ref(part);
     let found = keys_by(parts, &Sent { headers, ..PLAIN });
     let clients = expected.iter().map(|name| named(parts, &[name]).unwrap());
-    let clients: Vec<CallKey> = clients.collect();
+    let clients: Vec<ClientKey> = clients.collect();
     let expected = if clients.is_empty() {
         Err(Unknown::Missing)
     } else {
@@ -169,7 +169,7 @@ fn path_segments_are_compared_like_paths_of_rooms() {
         let parts = [Part::PathSegment(at)];
         let found = keys_by(&parts, &Sent { path, ..PLAIN });
         let names = expected.iter().map(|name| named(&parts, &[name]).unwrap());
-        let mut expected: Vec<CallKey> = names.collect();
+        let mut expected: Vec<ClientKey> = names.collect();
         let mut found = found.unwrap_or_default();
         expected.sort_by_key(|key| key.0);
         found.sort_by_key(|key| key.0);

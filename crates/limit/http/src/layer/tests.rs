@@ -31,7 +31,7 @@ use crate::client_key::{Part, key_of_named};
 use crate::counters::LimitCounters;
 use crate::covers::{Covered, Covers};
 use crate::limit::{Limit, RetainedState};
-use crate::limiter::Surroundings;
+use crate::limiter::LimiterContext;
 use crate::rate_limit_headers::policy_alone;
 use crate::stores::{CountStores, StoreContact};
 
@@ -41,7 +41,7 @@ struct PausedClock {
     is_inside: Arc<AtomicBool>,
 }
 
-impl Surroundings for PausedClock {
+impl LimiterContext for PausedClock {
     fn now(&self) -> TimestampUs {
         let elapsed = u64::try_from(self.began.elapsed().as_micros()).unwrap();
         TimestampUs(1_700_000_000_000_000 + elapsed)
@@ -62,7 +62,7 @@ impl Surroundings for PausedClock {
     fn visitor(&self, _: &Client, _: &Readings<'_>, _: &HeaderMap) -> Option<KnownVisitor> {
         Some(KnownVisitor {
             id: [7; 16],
-            is_inside: self.is_inside.load(Relaxed),
+            is_active: self.is_inside.load(Relaxed),
         })
     }
 }
@@ -135,7 +135,7 @@ impl Site {
             if !context.is_over_limit {
                 served.fetch_add(1, Relaxed);
             } else if request.uri().path().starts_with("/open") {
-                response.extensions_mut().insert(CannotWait);
+                response.extensions_mut().insert(CannotQueue);
                 let ticket = HeaderValue::from_static("ticket=1");
                 response.headers_mut().insert(SET_COOKIE, ticket);
             } else {

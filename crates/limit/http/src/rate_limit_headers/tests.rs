@@ -21,7 +21,7 @@ pub(crate) fn outcome(name: &str, verdict: Verdict) -> LimitOutcome<'_> {
 
 pub(crate) fn admitted(remaining: u32, full_after: DurationUs) -> Verdict {
     Verdict {
-        outcome: Outcome::Admit {
+        outcome: Outcome::Allow {
             delay: DurationUs::ZERO,
         },
         remaining,

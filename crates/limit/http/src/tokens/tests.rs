@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 
-use anteroom_config::{Config, TokenPlace};
+use anteroom_config::{Config, TokenSource};
 use anteroom_limit::time::TimestampUs;
 use anteroom_proxy::body::Body;
 use anteroom_proxy::forwarded::{Client, Scheme, TrustedProxies};
@@ -19,13 +19,13 @@ use tower::{Layer as _, ServiceExt as _};
 
 use super::*;
 use crate::layer::RateLimitLayer;
-use crate::limiter::{Limiter, Surroundings};
+use crate::limiter::{Limiter, LimiterContext};
 
 const NOW: u64 = 1_900_000_000;
 
 struct FixedClock;
 
-impl Surroundings for FixedClock {
+impl LimiterContext for FixedClock {
     fn now(&self) -> TimestampUs {
         TimestampUs(NOW * 1_000_000)
     }
@@ -343,7 +343,7 @@ fn tokens_are_verified_on_first_use_and_once() {
     let issuer = Issuer::new();
     let config = JwtConfig {
         keys: JwtKeys::Text(issuer.keys().into_bytes()),
-        token: TokenPlace::Header("authorization".to_owned()),
+        token: TokenSource::Header("authorization".to_owned()),
         issuer: None,
         audience: None,
         leeway: anteroom_room::time::DurationMs(0),

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use anteroom_config::Config;
 use anteroom_limit::time::TimestampUs;
-use anteroom_limit_http::{CountStores, Limiter, RateLimitLayer, Surroundings};
+use anteroom_limit_http::{CountStores, Limiter, LimiterContext, RateLimitLayer};
 use anteroom_proxy::forwarded::{Client, Scheme, TrustedProxies};
 use anteroom_proxy::path::Readings;
 use anteroom_proxy::request_context::{KnownVisitor, RequestContext};
@@ -17,7 +17,7 @@ use tower::ServiceExt as _;
 /// Program without waiting rooms, whose clock stands still.
 struct Program;
 
-impl Surroundings for Program {
+impl LimiterContext for Program {
     fn now(&self) -> TimestampUs {
         TimestampUs(1_700_000_000_000_000)
     }

@@ -12,11 +12,11 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::verdict::Verdict;
 
 use super::policies;
-use crate::key::CallKey;
+use crate::key::ClientKey;
 use crate::shared::{BoxFuture, SharedAcquire, SharedCounts};
 
 /// Nodes that exchange counts, while their clock stands still.
-pub trait Apart: Sync {
+pub trait Distributed: Sync {
     /// Returns two or more nodes, on which the limits of this list are unused.
     fn nodes(&self) -> Vec<Arc<dyn SharedCounts>>;
 
@@ -47,7 +47,7 @@ const LIMIT: u32 = 6;
 /// # Panics
 ///
 /// If the store does not do what it must: this is a test.
-pub async fn check(stage: &dyn Apart) -> Overshoot {
+pub async fn check(stage: &dyn Distributed) -> Overshoot {
     let nodes = stage.nodes();
     assert!(nodes.len() > 1, "one node is alone, and exact");
     let mut admitted = 0;
@@ -78,7 +78,7 @@ pub async fn check(stage: &dyn Apart) -> Overshoot {
 }
 
 struct Run<'s> {
-    stage: &'s dyn Apart,
+    stage: &'s dyn Distributed,
     nodes: &'s [Arc<dyn SharedCounts>],
     name: &'static str,
     policy: Policy,
@@ -97,11 +97,11 @@ impl Run<'_> {
         let request = SharedAcquire {
             limit: self.name,
             policy,
-            key: CallKey(client),
+            key: ClientKey(client),
             cost,
         };
         let mut verdicts = Vec::new();
-        let decided = node.charge_now(&[request], &mut verdicts);
+        let decided = node.try_acquire_now(&[request], &mut verdicts);
         let decided = decided.unwrap_or_else(|| panic!("{}: it waits for other nodes", self.name));
         decided.unwrap_or_else(|error| panic!("{}: {error}", self.name));
         verdicts[0]
@@ -109,7 +109,7 @@ impl Run<'_> {
 
     fn is_admitted(&self, node: &dyn SharedCounts, client: u128) -> bool {
         self.acquire(node, client, &self.policy, Cost::ONE)
-            .is_admitted()
+            .is_allowed()
     }
 
     /// Waits until all nodes know of `requests` requests of a client.

@@ -6,9 +6,9 @@ use anteroom_limit::leases::epoch::StoreIdentity;
 use anteroom_limit::time::DurationUs;
 use futures_util::future::join_all;
 
-use crate::key::CallKey;
+use crate::key::ClientKey;
 use crate::lease_store::{
-    Expected, Kept, LeaseKey, LeaseRecords, Loaded, Shelf, Swapped, Token, Write,
+    Expected, LeaseKey, LeaseRecords, Loaded, Partition, StoredRecord, Swapped, Token, Write,
 };
 use crate::shared::CountsError;
 
@@ -27,11 +27,11 @@ const WRITERS: u128 = 4;
 ///
 /// If the store does not do what it must: this is a test.
 pub async fn check(store: &dyn LeaseRecords) -> Result<(), CountsError> {
-    let last = Shelf(store.shelves().checked_sub(1).expect("there is one"));
-    let shelves = if last == Shelf(0) {
+    let last = Partition(store.partitions().checked_sub(1).expect("there is one"));
+    let shelves = if last == Partition(0) {
         vec![last]
     } else {
-        vec![Shelf(0), last]
+        vec![Partition(0), last]
     };
     for shelf in shelves {
         let on = ShelfUnderTest { store, shelf };
@@ -52,17 +52,17 @@ pub async fn check(store: &dyn LeaseRecords) -> Result<(), CountsError> {
 /// One shelf of the store under test.
 struct ShelfUnderTest<'s> {
     store: &'s dyn LeaseRecords,
-    shelf: Shelf,
+    shelf: Partition,
 }
 
 const fn client(limit: &str, key: u128) -> LeaseKey<'_> {
-    let key = CallKey(key);
+    let key = ClientKey(key);
     LeaseKey { limit, key }
 }
 
-fn kept(token: u128, value: &[u8]) -> Option<Kept> {
+fn kept(token: u128, value: &[u8]) -> Option<StoredRecord> {
     let (token, value) = (Token(token), value.to_vec());
-    Some(Kept { token, value })
+    Some(StoredRecord { token, value })
 }
 
 impl ShelfUnderTest<'_> {

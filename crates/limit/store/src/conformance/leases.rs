@@ -14,8 +14,8 @@ use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::{Outcome, Verdict};
 use futures_util::future::join_all;
 
-use super::{MINUTE, NODES, START, Stage, acquire, are_admitted, fixed, policies};
-use crate::key::CallKey;
+use super::{Harness, MINUTE, NODES, START, acquire, are_admitted, fixed, policies};
+use crate::key::ClientKey;
 use crate::shared::{CountsError, SharedAcquire, SharedCounts, UnfitError};
 
 /// Requests that each limit of these tests allows in a minute.
@@ -31,7 +31,7 @@ const REQUESTS: u32 = 40;
 /// # Panics
 ///
 /// If the counts fail a check: this is a test.
-pub async fn check(stage: &dyn Stage) -> Result<(), CountsError> {
+pub async fn check(stage: &dyn Harness) -> Result<(), CountsError> {
     limits_that_cannot_be_leased_are_rejected_with_limit_and_store(&*stage.node());
     let leasable = policies(REQUESTS).into_iter();
     let leasable =
@@ -65,7 +65,7 @@ fn limits_that_cannot_be_leased_are_rejected_with_limit_and_store(node: &dyn Sha
         let is_never_leased = policy.row().lent == LeaseRule::Never;
         assert_eq!(checked.is_err(), is_never_leased, "{name}: {checked:?}");
         if let Err(error) = checked {
-            assert!(matches!(error, UnfitError::CannotBeLent { .. }));
+            assert!(matches!(error, UnfitError::NotLeasable { .. }));
             let text = error.to_string();
             assert!(text.contains(name) && text.contains(node.kind()), "{text}");
         }
@@ -74,7 +74,7 @@ fn limits_that_cannot_be_leased_are_rejected_with_limit_and_store(node: &dyn Sha
 
 /// Run of one algorithm.
 struct Run<'s> {
-    stage: &'s dyn Stage,
+    stage: &'s dyn Harness,
     name: &'static str,
     leased_limit: LeasedLimit,
     now: TimestampUs,
@@ -105,7 +105,7 @@ impl Run<'_> {
         key: u128,
         cost: Cost,
     ) -> Result<Verdict, CountsError> {
-        let key = CallKey(key);
+        let key = ClientKey(key);
         let acquires = [SharedAcquire {
             limit,
             policy,
@@ -118,7 +118,7 @@ impl Run<'_> {
     /// Acquires a cost of one until a request is rejected. Returns how many were admitted.
     async fn exhaust(&self, node: &dyn SharedCounts, key: u128) -> Result<u32, CountsError> {
         let mut admitted = 0;
-        while self.acquire(node, key, Cost::ONE).await?.is_admitted() {
+        while self.acquire(node, key, Cost::ONE).await?.is_allowed() {
             admitted += 1;
             assert!(admitted <= REQUESTS, "{}: more than promised", self.name);
         }
@@ -152,7 +152,7 @@ impl Run<'_> {
         ];
         for (cost, is_admitted, remaining) in steps {
             let verdict = self.acquire(&*node, 2, cost).await?;
-            let actual = (verdict.is_admitted(), verdict.remaining);
+            let actual = (verdict.is_allowed(), verdict.remaining);
             assert_eq!(actual, (is_admitted, remaining), "{name}: {cost:?}");
         }
         let never = self
@@ -186,7 +186,7 @@ impl Run<'_> {
             let mut admitted = 0;
             for _ in 0..REQUESTS {
                 let verdict = self.acquire(&*node, 5, Cost::ONE).await?;
-                admitted += u32::from(verdict.is_admitted());
+                admitted += u32::from(verdict.is_allowed());
             }
             Ok(admitted)
         });
@@ -209,7 +209,7 @@ impl Run<'_> {
                 let verdict = self
                     .acquire_from(&*node, self.name, policy, 6, Cost::ONE)
                     .await?;
-                spent += u32::from(verdict.is_admitted());
+                spent += u32::from(verdict.is_allowed());
             }
             assert!(spent <= requests.max(REQUESTS), "{}: {spent}", self.name);
             if requests > REQUESTS {
@@ -221,7 +221,7 @@ impl Run<'_> {
 
     async fn idle_clients_are_forgotten_but_not_too_early(&self) -> Result<(), CountsError> {
         self.acquire(&*self.stage.node(), 7, Cost::take(4)).await?;
-        let kept = self.stage.forgets_after(self.name, CallKey(7)).await;
+        let kept = self.stage.forgets_after(self.name, ClientKey(7)).await;
         if let Some(kept) = kept {
             let least = MINUTE + self.leased_limit.ttl();
             let name = self.name;
@@ -245,16 +245,16 @@ impl Run<'_> {
         self.stage
             .set_time((self.now + retry_after) - DurationUs(1));
         let early = self.acquire(&*node, 8, Cost::ONE).await?;
-        assert!(!early.is_admitted(), "{name}");
+        assert!(!early.is_allowed(), "{name}");
         self.stage.set_time(self.now + retry_after);
         let then = self.acquire(&*node, 8, Cost::ONE).await?;
-        assert!(then.is_admitted(), "{name}: {then:?}");
+        assert!(then.is_allowed(), "{name}: {then:?}");
         Ok(())
     }
 }
 
 async fn several_limits_are_acquired_together_or_not_at_all(
-    stage: &dyn Stage,
+    stage: &dyn Harness,
 ) -> Result<(), CountsError> {
     let node = stage.node();
     let (few, many) = (fixed(3), fixed(10));
@@ -262,7 +262,7 @@ async fn several_limits_are_acquired_together_or_not_at_all(
     let acquires = limits.map(|(limit, policy)| SharedAcquire {
         limit,
         policy,
-        key: CallKey(1),
+        key: ClientKey(1),
         cost: Cost::ONE,
     });
     for left in [9, 8, 7] {
@@ -283,7 +283,7 @@ async fn several_limits_are_acquired_together_or_not_at_all(
         }
         for _ in 0..5 {
             let verdicts = acquire(&*node, &acquires).await?;
-            let admitted: Vec<bool> = verdicts.iter().map(Verdict::is_admitted).collect();
+            let admitted: Vec<bool> = verdicts.iter().map(Verdict::is_allowed).collect();
             assert_eq!(admitted, [true, false, true]);
             // The state without this request.
             let remaining: Vec<u32> = verdicts.iter().map(|verdict| verdict.remaining).collect();
@@ -294,23 +294,23 @@ async fn several_limits_are_acquired_together_or_not_at_all(
     for alone in [acquires[0], acquires[2]] {
         for left in (0..7).rev() {
             let verdict = acquire(&*node, &[alone]).await?[0];
-            assert_eq!((verdict.is_admitted(), verdict.remaining), (true, left));
+            assert_eq!((verdict.is_allowed(), verdict.remaining), (true, left));
         }
-        assert!(!acquire(&*node, &[alone]).await?[0].is_admitted());
+        assert!(!acquire(&*node, &[alone]).await?[0].is_allowed());
     }
     assert_eq!(acquire(&*node, &[]).await?, []);
     Ok(())
 }
 
 async fn one_client_listed_twice_is_acquired_twice_or_not_at_all(
-    stage: &dyn Stage,
+    stage: &dyn Harness,
 ) -> Result<(), CountsError> {
     let node = stage.node();
     let policy = fixed(3);
     let one = SharedAcquire {
         limit: "twice",
         policy: &policy,
-        key: CallKey(1),
+        key: ClientKey(1),
         cost: Cost::ONE,
     };
     assert!(are_admitted(&acquire(&*node, &[one, one]).await?));
@@ -320,30 +320,30 @@ async fn one_client_listed_twice_is_acquired_twice_or_not_at_all(
     Ok(())
 }
 
-async fn immediate_verdicts_are_the_same(stage: &dyn Stage) -> Result<(), CountsError> {
+async fn immediate_verdicts_are_the_same(stage: &dyn Harness) -> Result<(), CountsError> {
     let node = stage.node();
     let policy = fixed(6);
     let one = SharedAcquire {
         limit: "at-once",
         policy: &policy,
-        key: CallKey(1),
+        key: ClientKey(1),
         cost: Cost::ONE,
     };
     let mut verdicts = Vec::new();
-    assert!(node.charge_now(&[one], &mut verdicts).is_none());
+    assert!(node.try_acquire_now(&[one], &mut verdicts).is_none());
     let mut admitted = 0;
     for _ in 0..20 {
         verdicts.clear();
-        match node.charge_now(&[one], &mut verdicts) {
+        match node.try_acquire_now(&[one], &mut verdicts) {
             Some(decided) => decided?,
             None => verdicts = acquire(&*node, &[one]).await?,
         }
         assert_eq!(verdicts.len(), 1);
-        admitted += u32::from(verdicts[0].is_admitted());
+        admitted += u32::from(verdicts[0].is_allowed());
     }
     assert_eq!(admitted, 6);
     verdicts.clear();
-    node.charge_now(&[one, one], &mut verdicts)
+    node.try_acquire_now(&[one, one], &mut verdicts)
         .expect("the node knows that nothing is left")?;
     assert!(!are_admitted(&verdicts));
     Ok(())

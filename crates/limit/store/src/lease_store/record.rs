@@ -60,7 +60,7 @@ pub fn head(epoch: EpochId, lent_by: &LeasedLimit) -> String {
     let EpochId { number, random } = epoch;
     let promised = lent_by.promised();
     let (rate, ttl) = (promised.rate(), lent_by.ttl().0);
-    let (calls, window) = (rate.calls(), rate.window().0);
+    let (calls, window) = (rate.requests(), rate.window().0);
     let mut policy = promised.row().letter.to_owned();
     for (_, value) in promised.each_setting() {
         policy.push_str(&format!(" {value}"));

@@ -10,7 +10,7 @@
 
 use anteroom_limit::leases::epoch::{Epoch, StoreIdentity};
 use anteroom_limit::leases::message::Request;
-use anteroom_limit::leases::parent::{GrantOutcome, lend};
+use anteroom_limit::leases::parent::{GrantOutcome, grant};
 use anteroom_limit::leases::record::Record;
 use anteroom_limit::leases::widened::LeasedLimit;
 use anteroom_limit::time::{DurationUs, TimestampUs};
@@ -28,7 +28,7 @@ pub struct Step<'s> {
     /// Token of this write.
     pub token: Token,
     /// Limit to grant from.
-    pub lending: &'s LeasedLimit,
+    pub leased_limit: &'s LeasedLimit,
     /// Lease request.
     pub request: &'s Request,
 }
@@ -37,9 +37,9 @@ pub struct Step<'s> {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Stepped {
     /// The lease was granted and written.
-    GrantOutcome(StepGrant),
+    Granted(StepGrant),
     /// Current records, as a load would return them; nothing was granted or written.
-    Not(Loaded),
+    NotTaken(Loaded),
     /// The store is not that of the epoch.
     OtherStore,
 }
@@ -48,7 +48,7 @@ pub enum Stepped {
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct StepGrant {
     /// Cost that was granted; never zero.
-    pub held: u32,
+    pub granted: u32,
     /// Client's record before the step; `None` if it was absent.
     pub record: Option<Vec<u8>>,
     /// Time of the grant by the store's clock.
@@ -57,9 +57,9 @@ pub struct StepGrant {
 
 /// Effects of a step on the store.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Taken {
+pub struct StepEffects {
     /// Reply to the node.
-    pub lent: StepGrant,
+    pub grant: StepGrant,
     /// New record of the client.
     pub value: Vec<u8>,
     /// Shortest time for which the record is kept.
@@ -70,12 +70,12 @@ impl Step<'_> {
     /// Computes the step from the records found; `None` if nothing is granted. For stores that can
     /// run it atomically, and as the oracle for those that reimplement it.
     #[must_use]
-    pub fn take(&self, found: &Loaded) -> Option<Taken> {
+    pub fn take(&self, found: &Loaded) -> Option<StepEffects> {
         let epoch = found.epoch.as_ref()?;
-        let is_known = epoch.token == self.epoch_token && found.identity == self.meant_for();
+        let is_known = epoch.token == self.epoch_token && found.identity == self.store();
         let kept = found.client.as_ref().map(|kept| kept.value.as_slice());
         let record = match kept {
-            None => self.unheard_of(),
+            None => self.for_new_client(),
             Some(value) if value.starts_with(self.head().as_bytes()) => {
                 record::decode(value).ok()?
             }
@@ -86,12 +86,17 @@ impl Step<'_> {
         if !is_known || !is_open || now < self.epoch.began_at {
             return None;
         }
-        let GrantOutcome { write, answer } =
-            lend(self.lending, self.epoch, Some(&record), self.request, now);
-        let write = write.filter(|_| answer.held > 0)?;
-        Some(Taken {
-            lent: StepGrant {
-                held: answer.held,
+        let GrantOutcome { write, reply } = grant(
+            self.leased_limit,
+            self.epoch,
+            Some(&record),
+            self.request,
+            now,
+        );
+        let write = write.filter(|_| reply.granted > 0)?;
+        Some(StepEffects {
+            grant: StepGrant {
+                granted: reply.granted,
                 record: kept.map(<[u8]>::to_vec),
                 now,
             },
@@ -102,19 +107,19 @@ impl Step<'_> {
 
     /// Returns the identity of the only store that may take it.
     #[must_use]
-    pub fn meant_for(&self) -> StoreIdentity {
+    pub fn store(&self) -> StoreIdentity {
         self.epoch.identity
     }
 
     /// Returns the head that the client's record must have.
     #[must_use]
     pub fn head(&self) -> String {
-        record::head(self.epoch.id, self.lending)
+        record::head(self.epoch.id, self.leased_limit)
     }
 
     /// Returns the record to assume if there is none.
     #[must_use]
-    pub fn unheard_of(&self) -> Record {
-        Record::unheard_of(self.lending, self.epoch)
+    pub fn for_new_client(&self) -> Record {
+        Record::unknown_client(self.leased_limit, self.epoch)
     }
 }

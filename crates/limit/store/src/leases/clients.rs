@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::CallKey;
+use crate::ClientKey;
 use anteroom_limit::leases::holding::Holding;
 use anteroom_limit::leases::widened::LeasedLimit;
 use anteroom_limit::policy::Policy;
@@ -94,7 +94,7 @@ impl Client {
 /// Clients that share a lock.
 #[derive(Debug)]
 pub(crate) struct Shard {
-    clients: HashMap<CallKey, Client>,
+    clients: HashMap<ClientKey, Client>,
     guests: usize,
     keys_max: usize,
     guests_max: usize,
@@ -140,7 +140,7 @@ impl Clients {
     }
 
     /// Locks the shards of all these clients, in an order that all callers share.
-    pub(crate) fn lock(&self, keys: &[CallKey]) -> Locked<'_> {
+    pub(crate) fn lock(&self, keys: &[ClientKey]) -> Locked<'_> {
         let mut numbers: Vec<usize> = keys.iter().map(|key| shard_of(*key)).collect();
         numbers.sort_unstable();
         numbers.dedup();
@@ -151,7 +151,7 @@ impl Clients {
     }
 
     /// Locks the shard of one client.
-    pub(crate) fn shard(&self, key: CallKey) -> MutexGuard<'_, Shard> {
+    pub(crate) fn shard(&self, key: ClientKey) -> MutexGuard<'_, Shard> {
         self.shards[shard_of(key)].lock()
     }
 
@@ -163,14 +163,14 @@ impl Clients {
 
 impl Locked<'_> {
     /// Returns the shard of a client.
-    pub(crate) fn shard(&mut self, key: CallKey) -> &mut Shard {
+    pub(crate) fn shard(&mut self, key: ClientKey) -> &mut Shard {
         let number = shard_of(key);
         let found = self.shards.iter_mut().find(|(locked, _)| *locked == number);
         &mut found.expect("the shards of all keys are locked").1
     }
 
     /// Returns a client that [`Shard::ensure`] was called for.
-    pub(crate) fn client(&mut self, key: CallKey) -> &mut Client {
+    pub(crate) fn client(&mut self, key: ClientKey) -> &mut Client {
         let client = self.shard(key).clients.get_mut(&key);
         client.expect("no client is forgotten while a request is decided")
     }
@@ -180,7 +180,7 @@ impl Shard {
     /// Makes sure that a client is known, with this limit.
     pub(crate) fn ensure(
         &mut self,
-        key: CallKey,
+        key: ClientKey,
         policy: &Policy,
         now: TimestampUs,
     ) -> Result<(), LeaseError> {
@@ -220,7 +220,7 @@ impl Shard {
     }
 
     /// Returns a client, if it is known.
-    pub(crate) fn find(&mut self, key: CallKey) -> Option<&mut Client> {
+    pub(crate) fn find(&mut self, key: ClientKey) -> Option<&mut Client> {
         self.clients.get_mut(&key)
     }
 
@@ -231,7 +231,7 @@ impl Shard {
     }
 
     /// Forgets a guest that waits for no reply.
-    pub(crate) fn remove_guest(&mut self, key: CallKey) {
+    pub(crate) fn remove_guest(&mut self, key: ClientKey) {
         let client = self.clients.get(&key);
         if client.is_some_and(|client| client.is_guest && !client.is_in_flight) {
             self.clients.remove(&key);
@@ -258,7 +258,7 @@ impl Shard {
     /// Returns the number of clients, and the sum of their lease balances.
     pub(crate) fn fill(&self, now: TimestampUs) -> (usize, u64) {
         let balances = self.clients.values();
-        let balances = balances.map(|client| u64::from(client.holding.held(now)));
+        let balances = balances.map(|client| u64::from(client.holding.balance(now)));
         (self.clients.len(), balances.sum())
     }
 
@@ -283,6 +283,6 @@ impl Shard {
     }
 }
 
-fn shard_of(key: CallKey) -> usize {
+fn shard_of(key: ClientKey) -> usize {
     usize::from(key.0.to_le_bytes()[0]) % SHARDS
 }

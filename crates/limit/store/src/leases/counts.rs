@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::CallKey;
-use crate::lease_store::{LeaseRecords, Shelf};
+use crate::ClientKey;
+use crate::lease_store::{LeaseRecords, Partition};
 use crate::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts, UnfitError};
 use anteroom_limit::leases::widened::LeasedLimit;
 use anteroom_limit::policy::{Needs, Policy};
@@ -98,7 +98,7 @@ impl LeasedCounts {
     ///
     /// [`CountsError`] if the store cannot be written.
     pub async fn assume_empty(&self) -> Result<(), CountsError> {
-        let shelves = (0..self.inner.store.shelves()).map(Shelf);
+        let shelves = (0..self.inner.store.partitions()).map(Partition);
         let each = shelves.map(|shelf| self.inner.assume_empty(shelf));
         let done: Result<Vec<()>, LeaseError> = join_all(each).await.into_iter().collect();
         done.map(drop).map_err(|error| self.counts_error(error))
@@ -118,7 +118,7 @@ impl LeasedCounts {
         mut request: ClientRequest<'_>,
         verdicts: &mut Vec<Verdict>,
     ) -> Result<(), LeaseError> {
-        let deadline = Instant::now() + self.inner.settings.patience;
+        let deadline = Instant::now() + self.inner.settings.timeout;
         for round in 0..ROUNDS_MAX {
             let wakeups = match self
                 .inner
@@ -133,7 +133,7 @@ impl LeasedCounts {
             }
             let replied = timeout_at(deadline, join_all(wakeups)).await;
             replied.map_err(|_| LeaseError::DeadlinePassed {
-                ms: self.inner.settings.patience.as_millis(),
+                ms: self.inner.settings.timeout.as_millis(),
             })?;
         }
         Err(LeaseError::Contended { times: ROUNDS_MAX })
@@ -160,7 +160,7 @@ impl SharedCounts for LeasedCounts {
         Some(Box::pin(Self::assume_empty(self)))
     }
 
-    fn expect_calls(&self) {
+    fn expect_requests(&self) {
         self.inner.expect_calls();
     }
 
@@ -169,7 +169,7 @@ impl SharedCounts for LeasedCounts {
         self.inner.store.release()
     }
 
-    fn is_away(&self, _limit: &str, key: CallKey) -> bool {
+    fn is_unavailable(&self, _limit: &str, key: ClientKey) -> bool {
         self.inner.is_lost(self.inner.shelf(key))
     }
 
@@ -177,7 +177,7 @@ impl SharedCounts for LeasedCounts {
         let stats = self.stats();
         vec![
             ("decided_locally", stats.decided_here),
-            ("waited", stats.asked),
+            ("waited", stats.waited),
             ("undecided", stats.undecided),
             ("request", stats.requests),
             ("round_trip", stats.round_trips),
@@ -198,7 +198,7 @@ impl SharedCounts for LeasedCounts {
     fn check(&self, limit: &str, policy: &Policy) -> Result<(), UnfitError> {
         let leased_limit = LeasedLimit::with_part(*policy, self.inner.settings.lease_part);
         let fit = leased_limit.map(drop);
-        fit.map_err(|source| UnfitError::CannotBeLent {
+        fit.map_err(|source| UnfitError::NotLeasable {
             limit: limit.to_owned(),
             algorithm: policy.kind().name(),
             store: self.kind(),
@@ -206,7 +206,7 @@ impl SharedCounts for LeasedCounts {
         })
     }
 
-    fn charge<'a>(
+    fn acquire<'a>(
         &'a self,
         acquires: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
@@ -233,7 +233,7 @@ impl SharedCounts for LeasedCounts {
         })
     }
 
-    fn charge_now(
+    fn try_acquire_now(
         &self,
         acquires: &[SharedAcquire<'_>],
         verdicts: &mut Vec<Verdict>,

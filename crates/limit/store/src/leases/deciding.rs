@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use crate::CallKey;
+use crate::ClientKey;
 use crate::shared::SharedAcquire;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::leases::holding::{Decision, Holding, Turn};
@@ -24,7 +24,7 @@ use crate::leases::lease_request::{InFlightRequest, PendingRequest};
 pub(crate) struct ClientRequest<'c> {
     acquires: &'c [SharedAcquire<'c>],
     /// Keys of the clients in this process, one per limit.
-    keys: Vec<CallKey>,
+    keys: Vec<ClientKey>,
     /// Turn that each limit waits for, with the client's incarnation here; `None` before the first
     /// decision.
     turns: Vec<Option<(u64, Turn)>>,
@@ -51,7 +51,7 @@ pub(crate) enum Progress {
 }
 
 /// Acquisition with the client's key in this process.
-type KeyedAcquire<'c> = (CallKey, &'c SharedAcquire<'c>);
+type KeyedAcquire<'c> = (ClientKey, &'c SharedAcquire<'c>);
 
 struct Step {
     before: Holding,
@@ -62,18 +62,18 @@ impl Step {
     fn verdict(&self) -> Option<Verdict> {
         match self.decision {
             Decision::Decided(verdict) => Some(verdict),
-            Decision::Ask(_) | Decision::Away => None,
+            Decision::Wait(_) | Decision::Unavailable => None,
         }
     }
 
     fn rejects(&self) -> bool {
-        self.verdict().is_some_and(|verdict| !verdict.is_admitted())
+        self.verdict().is_some_and(|verdict| !verdict.is_allowed())
     }
 }
 
 impl<'c> ClientRequest<'c> {
     /// Requires one key per acquisition.
-    pub(crate) fn new(acquires: &'c [SharedAcquire<'c>], keys: Vec<CallKey>) -> Self {
+    pub(crate) fn new(acquires: &'c [SharedAcquire<'c>], keys: Vec<ClientKey>) -> Self {
         let turns = vec![None; acquires.len()];
         Self {
             acquires,
@@ -148,8 +148,8 @@ impl Inner {
         let mut both = request.each().zip(steps);
         both.find_map(|((key, acquire), step)| match step.decision {
             Decision::Decided(_) => None,
-            Decision::Away => Some(locked.client(key).error()),
-            Decision::Ask(_) => self.unavailable(self.shelf(acquire.key), now),
+            Decision::Unavailable => Some(locked.client(key).error()),
+            Decision::Wait(_) => self.unavailable(self.shelf(acquire.key), now),
         })
     }
 
@@ -172,7 +172,7 @@ impl Inner {
                 }
                 Cost::Peek => verdicts.extend(step.verdict()),
                 Cost::Refund(back) => {
-                    let before = client.holding.held(now);
+                    let before = client.holding.balance(now);
                     let spent_at = match request.age {
                         Some(age) => Some(TimestampUs(now.0.saturating_sub(age.0))),
                         None => client.refunds_since(now),
@@ -180,7 +180,7 @@ impl Inner {
                     let back = spent_at.map_or(0, |_| back.get());
                     let spent_at = spent_at.unwrap_or(now);
                     verdicts.push(client.holding.undo(now, spent_at, back));
-                    let undone = client.holding.held(now).saturating_sub(before);
+                    let undone = client.holding.balance(now).saturating_sub(before);
                     self.counters.undone.add(undone);
                 }
             }
@@ -221,7 +221,7 @@ impl Inner {
     fn poll(
         self: &Arc<Self>,
         locked: &mut Locked<'_>,
-        key: CallKey,
+        key: ClientKey,
         acquire: &SharedAcquire<'_>,
         now: TimestampUs,
     ) -> Result<(), LeaseError> {
@@ -278,8 +278,8 @@ fn decide_each(
             Some((_, turn)) => client.holding.decide_again(now, acquire.cost, turn),
         };
         let next = match decision {
-            Decision::Ask(turn) => turn,
-            Decision::Decided(_) | Decision::Away => Turn::default(),
+            Decision::Wait(turn) => turn,
+            Decision::Decided(_) | Decision::Unavailable => Turn::default(),
         };
         *turn = Some((client.incarnation, next));
         steps.push(Step { before, decision });

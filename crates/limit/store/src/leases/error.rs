@@ -43,7 +43,7 @@ impl LeaseError {
         let place = place.to_owned();
         let refused = match &self {
             Self::Store(error) => match **error {
-                CountsError::Refused {
+                CountsError::Rejected {
                     refusal, remedy, ..
                 } => Some((refusal, remedy)),
                 _ => None,
@@ -69,7 +69,7 @@ impl LeaseError {
         let is_late = matches!(self, Self::DeadlinePassed { .. });
         let source = Box::new(self);
         match refused {
-            Some((refusal, remedy)) => CountsError::Refused {
+            Some((refusal, remedy)) => CountsError::Rejected {
                 place,
                 refusal,
                 remedy,

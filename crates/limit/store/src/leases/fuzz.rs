@@ -3,7 +3,7 @@
 use crate::lease_store::record as client;
 use anteroom_limit::leases::epoch::{Before, Epoch, EpochId, StoreIdentity};
 use anteroom_limit::leases::message::{Request, RequestId};
-use anteroom_limit::leases::parent::lend;
+use anteroom_limit::leases::parent::grant;
 use anteroom_limit::time::TimestampUs;
 
 use crate::leases::record;
@@ -45,17 +45,17 @@ pub fn records(data: &[u8]) {
                     number: 1,
                 },
                 least: 1,
-                wants: 2,
+                waiting: 2,
                 most: 50,
             };
-            let outcome = lend(
+            let outcome = grant(
                 &found.lent_by,
                 &epoch,
                 Some(&found),
                 &request,
                 TimestampUs(now),
             );
-            assert!(outcome.answer.held <= request.most, "{outcome:?}");
+            assert!(outcome.reply.granted <= request.most, "{outcome:?}");
             if let Some(write) = outcome.write {
                 let bytes = client::encode(&write.record);
                 assert_eq!(client::decode(&bytes), Ok(write.record), "another record");

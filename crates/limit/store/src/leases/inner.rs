@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::circuit::{Circuit, Pauses};
-use crate::lease_store::{LeaseRecords, Shelf, Token};
-use crate::{CallKey, KeyMaker};
+use crate::lease_store::{LeaseRecords, Partition, Token};
+use crate::{ClientKey, KeyMaker};
 use anteroom_limit::leases::epoch::{self, Epoch, EpochId};
 use anteroom_limit::time::TimestampUs;
 use parking_lot::Mutex;
@@ -55,7 +55,7 @@ struct ShelfState {
 impl Default for ShelfState {
     fn default() -> Self {
         Self {
-            circuit: Circuit::new(Pauses::LENDING),
+            circuit: Circuit::new(Pauses::LEASES),
             last_error: None,
             witnessed: None,
             in_force: None,
@@ -78,7 +78,7 @@ impl Inner {
         draws: Draws,
         runtime: Handle,
     ) -> Self {
-        let shelves = (0..store.shelves().max(1)).map(|_| Mutex::default());
+        let shelves = (0..store.partitions().max(1)).map(|_| Mutex::default());
         let mut secret = [0; 16];
         secret[..8].copy_from_slice(&draws.number().to_le_bytes());
         secret[8..].copy_from_slice(&draws.number().to_le_bytes());
@@ -99,36 +99,36 @@ impl Inner {
     }
 
     /// Returns the key of a client of a limit in this process.
-    pub(crate) fn key(&self, limit: &str, key: CallKey) -> CallKey {
+    pub(crate) fn key(&self, limit: &str, key: ClientKey) -> ClientKey {
         self.keys.key([limit.as_bytes(), &key.0.to_le_bytes()[..]])
     }
 
     /// Returns the shelf of a client's record.
-    pub(crate) fn shelf(&self, key: CallKey) -> Shelf {
-        Shelf::of(key, u32::try_from(self.shelves.len()).unwrap_or(1))
+    pub(crate) fn shelf(&self, key: ClientKey) -> Partition {
+        Partition::of(key, u32::try_from(self.shelves.len()).unwrap_or(1))
     }
 
     /// Returns an error while the store must not be asked.
-    pub(crate) fn unavailable(&self, shelf: Shelf, now: TimestampUs) -> Option<LeaseError> {
+    pub(crate) fn unavailable(&self, shelf: Partition, now: TimestampUs) -> Option<LeaseError> {
         let state = self.state(shelf).lock();
         let error = || state.last_error.clone().unwrap_or(LeaseError::Unavailable);
         state.circuit.is_open(now).then(error)
     }
 
     /// Whether a shelf has not replied since its circuit opened.
-    pub(crate) fn is_lost(&self, shelf: Shelf) -> bool {
+    pub(crate) fn is_lost(&self, shelf: Partition) -> bool {
         self.state(shelf).lock().circuit.is_lost()
     }
 
     /// Takes note that a request is sent.
-    pub(crate) fn handle_request(&self, shelf: Shelf, now: TimestampUs) {
+    pub(crate) fn handle_request(&self, shelf: Partition, now: TimestampUs) {
         self.state(shelf).lock().circuit.handle_request(now);
     }
 
     /// Takes note of how a request ended.
     pub(crate) fn handle_outcome(
         &self,
-        shelf: Shelf,
+        shelf: Partition,
         now: TimestampUs,
         failed: Option<&LeaseError>,
     ) {
@@ -140,7 +140,7 @@ impl Inner {
                     "store available, leases granted again"
                 );
             }
-            state.circuit.handle_answer();
+            state.circuit.handle_reply();
             return;
         };
         if !error.is_outage() {
@@ -157,25 +157,25 @@ impl Inner {
     }
 
     /// Returns the latest epoch seen on a shelf.
-    pub(crate) fn witnessed(&self, shelf: Shelf) -> Option<EpochId> {
+    pub(crate) fn witnessed(&self, shelf: Partition) -> Option<EpochId> {
         self.state(shelf).lock().witnessed
     }
 
     /// Takes note of an epoch that is in force.
-    pub(crate) fn witness(&self, shelf: Shelf, id: EpochId) {
+    pub(crate) fn witness(&self, shelf: Partition, id: EpochId) {
         let mut state = self.state(shelf).lock();
         state.witnessed = Some(epoch::later(state.witnessed, id));
     }
 
     /// Takes note of an epoch that is in force, and of the write that made its record.
-    pub(crate) fn handle_in_force(&self, shelf: Shelf, in_force: InForce) {
+    pub(crate) fn handle_in_force(&self, shelf: Partition, in_force: InForce) {
         self.witness(shelf, in_force.epoch.id);
         self.state(shelf).lock().in_force = Some(in_force);
     }
 
     /// Returns the epoch to grant in without reading it again; `None` if another one was seen
     /// since.
-    pub(crate) fn in_force(&self, shelf: Shelf) -> Option<InForce> {
+    pub(crate) fn in_force(&self, shelf: Partition) -> Option<InForce> {
         let state = self.state(shelf).lock();
         let is_latest = |in_force: &InForce| state.witnessed == Some(in_force.epoch.id);
         state.in_force.filter(is_latest)
@@ -188,7 +188,7 @@ impl Inner {
     }
 
     /// Returns the shelves whose epoch must be read regularly.
-    pub(crate) fn watched_shelves(&self) -> Vec<Shelf> {
+    pub(crate) fn watched_shelves(&self) -> Vec<Partition> {
         let shelves = (0..).zip(&self.shelves);
         let all = self.expects_requests.load(Ordering::Relaxed);
         // Includes shelves with an open circuit: callers may send nothing because of it.
@@ -196,7 +196,7 @@ impl Inner {
             let state = state.lock();
             all || state.witnessed.is_some() || state.circuit.is_lost()
         });
-        seen.map(|(number, _)| Shelf(number)).collect()
+        seen.map(|(number, _)| Partition(number)).collect()
     }
 
     pub(crate) fn stats(&self) -> LeaseStats {
@@ -210,7 +210,7 @@ impl Inner {
         self.counters.stats(clients, held)
     }
 
-    fn state(&self, Shelf(shelf): Shelf) -> &Mutex<ShelfState> {
+    fn state(&self, Partition(shelf): Partition) -> &Mutex<ShelfState> {
         &self.shelves[shelf as usize % self.shelves.len()]
     }
 }

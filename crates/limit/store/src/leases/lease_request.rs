@@ -9,16 +9,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::CallKey;
+use crate::ClientKey;
 use crate::lease_store::record::{self as client, RecordError};
 use crate::lease_store::step::{Step, StepGrant, Stepped};
-use crate::lease_store::{LeaseKey, Loaded, Shelf, Swapped, Token, Write};
+use crate::lease_store::{LeaseKey, Loaded, Partition, Swapped, Token, Write};
 use crate::shared::CountsError;
 use anteroom_limit::leases::epoch::{
     self, Before, Epoch, EpochDecision, EpochId, EpochObservation, UNKNOWN_FOR,
 };
-use anteroom_limit::leases::message::{Answer, Request};
-use anteroom_limit::leases::parent::{GrantOutcome, lend};
+use anteroom_limit::leases::message::{LeaseReply, Request};
+use anteroom_limit::leases::parent::{self, GrantOutcome};
 use anteroom_limit::leases::record::Record;
 use anteroom_limit::leases::widened::LeasedLimit;
 use anteroom_limit::policy::State;
@@ -43,12 +43,12 @@ const PAUSE_LONGEST: Duration = Duration::from_millis(64);
 #[derive(Debug)]
 pub(crate) struct PendingRequest {
     /// Key of the client in this process.
-    pub(crate) client: CallKey,
+    pub(crate) client: ClientKey,
     pub(crate) incarnation: u64,
-    pub(crate) shelf: Shelf,
+    pub(crate) shelf: Partition,
     pub(crate) limit: String,
     /// Key of the client on all nodes.
-    pub(crate) key: CallKey,
+    pub(crate) key: ClientKey,
     pub(crate) leased_limit: Arc<LeasedLimit>,
     pub(crate) request: Request,
 }
@@ -69,7 +69,7 @@ struct Completion {
 
 /// Reply of the store, with the time at which the read it rests on was sent.
 struct DatedReply {
-    answer: Answer,
+    answer: LeaseReply,
     read_at: TimestampUs,
 }
 
@@ -136,10 +136,10 @@ impl Inner {
         match outcome {
             Ok(DatedReply { answer, read_at }) => {
                 client.last_error = None;
-                if client.holding.handle_answer(now, &answer, read_at) {
-                    client.had_grant |= answer.held > 0;
-                    self.counters.granted.add(answer.held);
-                    self.counters.grants.add(u32::from(answer.held > 0));
+                if client.holding.handle_reply(now, &answer, read_at) {
+                    client.had_grant |= answer.granted > 0;
+                    self.counters.granted.add(answer.granted);
+                    self.counters.grants.add(u32::from(answer.granted > 0));
                 }
             }
             Err(error) => {
@@ -194,7 +194,7 @@ impl Inner {
             epoch,
             epoch_token: *token,
             token: pending.token(),
-            lending: &pending.leased_limit,
+            leased_limit: &pending.leased_limit,
             request: &pending.request,
         };
         let read_at = self.clock.now();
@@ -202,12 +202,12 @@ impl Inner {
             return Ok(None);
         };
         Ok(match self.within(stepped).await? {
-            Stepped::GrantOutcome(grant) => {
+            Stepped::Granted(grant) => {
                 self.counters.steps.add(1);
                 let answer = self.answer(pending, epoch, &grant)?;
                 Some(FirstTrip::Granted(DatedReply { answer, read_at }))
             }
-            Stepped::Not(loaded) => Some(FirstTrip::Read(loaded, read_at)),
+            Stepped::NotTaken(loaded) => Some(FirstTrip::Read(loaded, read_at)),
             Stepped::OtherStore => None,
         })
     }
@@ -219,21 +219,22 @@ impl Inner {
         pending: &PendingRequest,
         epoch: &Epoch,
         grant: &StepGrant,
-    ) -> Result<Answer, LeaseError> {
+    ) -> Result<LeaseReply, LeaseError> {
         let record = self.read(pending, epoch, grant.record.as_deref())?;
         let (leased_limit, request) = (&pending.leased_limit, &pending.request);
-        let mut answer = lend(leased_limit, epoch, record.as_ref(), request, grant.now).answer;
-        if answer.held != grant.held {
+        let mut answer =
+            parent::grant(leased_limit, epoch, record.as_ref(), request, grant.now).reply;
+        if answer.granted != grant.granted {
             self.counters.disagreements.add(1);
             let store = self.store.place();
             tracing::error!(
                 store,
                 limit = pending.limit,
-                granted_by_store = grant.held,
-                granted_by_rule = answer.held,
+                granted_by_store = grant.granted,
+                granted_by_rule = answer.granted,
                 "store and node disagree on a grant; please report this"
             );
-            answer.held = answer.held.min(grant.held);
+            answer.granted = answer.granted.min(grant.granted);
         }
         Ok(answer)
     }
@@ -249,14 +250,17 @@ impl Inner {
         };
         let kept = loaded.client.as_ref().map(|kept| kept.value.as_slice());
         let record = self.read(pending, &epoch, kept)?;
-        let GrantOutcome { write, answer } = lend(
+        let GrantOutcome { write, reply } = parent::grant(
             &pending.leased_limit,
             &epoch,
             record.as_ref(),
             &pending.request,
             loaded.now,
         );
-        let dated = DatedReply { answer, read_at };
+        let dated = DatedReply {
+            answer: reply,
+            read_at,
+        };
         let Some(grant) = write else {
             return Ok(Attempt::Done(dated));
         };
@@ -283,7 +287,7 @@ impl Inner {
     /// must be read again.
     pub(crate) async fn settle(
         &self,
-        shelf: Shelf,
+        shelf: Partition,
         loaded: &Loaded,
     ) -> Result<Option<Epoch>, LeaseError> {
         let found = match loaded
@@ -313,7 +317,7 @@ impl Inner {
             witnessed: self.witnessed(shelf).or(unreadable_epoch),
             random: self.draws.number(),
         };
-        match epoch::judge(observation) {
+        match epoch::decide(observation) {
             EpochDecision::InForce(epoch) => {
                 let token = loaded.expected().epoch;
                 self.handle_in_force(shelf, InForce { epoch, token });
@@ -329,7 +333,7 @@ impl Inner {
     /// Begins an epoch, unless another node wrote first. Returns whether it did.
     pub(crate) async fn begin(
         &self,
-        shelf: Shelf,
+        shelf: Partition,
         loaded: &Loaded,
         epoch: &Epoch,
     ) -> Result<bool, LeaseError> {
@@ -390,7 +394,7 @@ impl Inner {
     /// Reads the record of a client, if one is given, and that of the epoch.
     pub(crate) async fn load(
         &self,
-        shelf: Shelf,
+        shelf: Partition,
         client: Option<LeaseKey<'_>>,
     ) -> Result<Loaded, LeaseError> {
         self.within(self.store.load(shelf, client)).await

@@ -19,7 +19,7 @@ pub struct Settings {
     /// otherwise two, and one more for each node that writes first.
     pub round_trip_max: Duration,
     /// Longest time that a client request waits for the store; then it fails.
-    pub patience: Duration,
+    pub timeout: Duration,
     /// Lease requests in flight at once. A quarter is reserved for clients that were granted a
     /// lease before. Beyond it, requests fail as if the store were overloaded.
     pub requests_max: usize,
@@ -33,7 +33,7 @@ impl Default for Settings {
             lease_part: PART_OF_WINDOW,
             // Three round trips across an ocean.
             round_trip_max: Duration::from_millis(500),
-            patience: Duration::from_secs(1),
+            timeout: Duration::from_secs(1),
             // At 10 ms each that is 100,000 a second, more than one server can handle.
             requests_max: 1_024,
         }

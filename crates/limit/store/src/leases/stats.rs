@@ -8,7 +8,7 @@ pub struct LeaseStats {
     /// Client requests that were decided locally, without waiting.
     pub decided_here: u64,
     /// Client requests that waited for the store, whatever the verdict.
-    pub asked: u64,
+    pub waited: u64,
     /// Client requests without a verdict.
     pub undecided: u64,
     /// Lease requests to the store, including those ahead of demand.
@@ -92,7 +92,7 @@ impl Counters {
     pub(crate) fn stats(&self, clients: u64, held: u64) -> LeaseStats {
         LeaseStats {
             decided_here: self.decided_here.value(),
-            asked: self.asked.value(),
+            waited: self.asked.value(),
             undecided: self.undecided.value(),
             requests: self.requests.value(),
             round_trips: self.round_trips.value(),

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::lease_store::Shelf;
+use crate::lease_store::Partition;
 use anteroom_limit::leases::epoch::{self, EpochObservation};
 use futures_util::future::join_all;
 use tokio::time::{MissedTickBehavior, interval};
@@ -35,7 +35,7 @@ pub(crate) async fn run(inner: Weak<Inner>) {
 }
 
 /// Reads the epoch of a shelf.
-async fn look(inner: &Arc<Inner>, shelf: Shelf) {
+async fn look(inner: &Arc<Inner>, shelf: Partition) {
     let seen = match inner.load(shelf, None).await {
         Ok(loaded) => inner.settle(shelf, &loaded).await.map(drop),
         Err(error) => Err(error),
@@ -52,7 +52,7 @@ impl Inner {
     }
 
     /// Begins an epoch before which nothing was spent.
-    pub(crate) async fn assume_empty(&self, shelf: Shelf) -> Result<(), LeaseError> {
+    pub(crate) async fn assume_empty(&self, shelf: Partition) -> Result<(), LeaseError> {
         loop {
             let loaded = self.load(shelf, None).await?;
             let found = loaded.epoch.as_ref();

@@ -117,7 +117,7 @@ impl<C: Clone, F: Clone> LinkState<C, F> {
     /// Takes note that the peer closed a connection that worked: the next caller connects at once.
     pub(super) fn handle_over(&mut self) {
         if let Phase::Connected(_) = self.phase {
-            self.circuit.handle_answer();
+            self.circuit.handle_reply();
             self.phase = Phase::Idle { last: None };
         }
     }
@@ -125,7 +125,7 @@ impl<C: Clone, F: Clone> LinkState<C, F> {
     /// Takes note of a reply: the next failure counts as the first one.
     pub(super) const fn handle_answer(&mut self) {
         if let Phase::Connected(_) = self.phase {
-            self.circuit.handle_answer();
+            self.circuit.handle_reply();
         }
     }
 

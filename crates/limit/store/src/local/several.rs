@@ -12,7 +12,7 @@ use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 
 use super::{LocalAcquire, LocalCounts, Own, step_in};
-use crate::key::CallKey;
+use crate::key::ClientKey;
 use crate::shards::{SHARDS, shard_of};
 use crate::table::Table;
 
@@ -29,22 +29,22 @@ struct LockId {
 
 enum Locked<'c> {
     Usual(MutexGuard<'c, Table<State>>),
-    Own(MutexGuard<'c, HashMap<CallKey, Own>>),
+    Own(MutexGuard<'c, HashMap<ClientKey, Own>>),
 }
 
 /// Acquires from all limits or from none, and returns whether all admitted. Other requests never
 /// see a partial acquisition. `verdicts` receives one verdict per limit, in order. When one limit
 /// rejects, the verdicts of the others report their state without this request.
-pub fn charge_all(
+pub fn acquire_all(
     acquires: &[LocalAcquire<'_>],
     now: TimestampUs,
     verdicts: &mut Vec<Verdict>,
 ) -> bool {
     verdicts.clear();
     if let [acquire] = acquires {
-        let verdict = acquire.counts.charge(acquire, now);
+        let verdict = acquire.counts.acquire(acquire, now);
         verdicts.push(verdict);
-        return verdict.is_admitted();
+        return verdict.is_allowed();
     }
     let mut locks = lock_all(acquires);
     let costs = acquires.iter().map(|acquire| acquire.cost);
@@ -66,17 +66,17 @@ pub(crate) fn all_or_none(
     for (at, cost) in costs.clone().enumerate() {
         verdicts.push(step(at, cost));
     }
-    let is_admitted = verdicts.iter().all(Verdict::is_admitted);
+    let is_admitted = verdicts.iter().all(Verdict::is_allowed);
     if !is_admitted {
         // In reverse order, as one client may be listed twice.
         for (at, cost) in costs.enumerate().rev() {
-            if let (true, Cost::Take(taken)) = (verdicts[at].is_admitted(), cost) {
+            if let (true, Cost::Take(taken)) = (verdicts[at].is_allowed(), cost) {
                 // Under the same locks, so the state is as if the request had never come.
                 step(at, Cost::Refund(taken));
             }
         }
         for (at, verdict) in verdicts.iter_mut().enumerate() {
-            if verdict.is_admitted() {
+            if verdict.is_allowed() {
                 let standing = step(at, Cost::Peek);
                 // A peek costs one, and this request may cost more; its own outcome stands.
                 let outcome = verdict.outcome;

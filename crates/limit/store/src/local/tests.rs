@@ -21,7 +21,7 @@ fn a_minute(limit: u32) -> Policy {
     Policy::FixedWindow(FixedWindow::new(rate))
 }
 
-fn client(name: &str) -> CallKey {
+fn client(name: &str) -> ClientKey {
     KeyMaker::new([9; 16]).key([name.as_bytes()])
 }
 
@@ -31,14 +31,14 @@ fn acquire<'c>(counts: &'c LocalCounts, policy: &'c Policy, name: &str) -> Local
         policy,
         key: client(name),
         cost: Cost::ONE,
-        patience: DurationUs::ZERO,
+        delay_max: DurationUs::ZERO,
     }
 }
 
 fn is_admitted(counts: &LocalCounts, policy: &Policy, name: &str) -> bool {
     counts
-        .charge(&acquire(counts, policy, name), NOW)
-        .is_admitted()
+        .acquire(&acquire(counts, policy, name), NOW)
+        .is_allowed()
 }
 
 fn admitted(counts: &LocalCounts, policy: &Policy, name: &str) -> usize {
@@ -57,7 +57,7 @@ fn each_client_has_the_limit_for_itself() {
         counts.fill(),
         Fill {
             keys: 3,
-            crowded: 0
+            overflows: 0
         }
     );
 }
@@ -86,7 +86,7 @@ fn acquire_both(
 ) -> (bool, Vec<Verdict>) {
     let mut verdicts = Vec::new();
     let acquires = [acquire(wide, many, name), acquire(narrow, few, name)];
-    let is_admitted = charge_all(&acquires, NOW, &mut verdicts);
+    let is_admitted = acquire_all(&acquires, NOW, &mut verdicts);
     (is_admitted, verdicts)
 }
 
@@ -104,10 +104,7 @@ fn a_request_that_one_limit_rejects_takes_from_none() {
         let (is_admitted, verdicts) = both();
         assert!(!is_admitted);
         assert_eq!(
-            verdicts
-                .iter()
-                .map(Verdict::is_admitted)
-                .collect::<Vec<_>>(),
+            verdicts.iter().map(Verdict::is_allowed).collect::<Vec<_>>(),
             [true, false]
         );
         // The state without this request.
@@ -121,8 +118,8 @@ fn a_client_listed_twice_is_acquired_twice_or_never() {
     let (counts, policy) = (LocalCounts::new(1_000), a_minute(3));
     let acquire = acquire(&counts, &policy, "a");
     let mut verdicts = Vec::new();
-    assert!(charge_all(&[acquire, acquire], NOW, &mut verdicts));
-    assert!(!charge_all(&[acquire, acquire], NOW, &mut verdicts));
+    assert!(acquire_all(&[acquire, acquire], NOW, &mut verdicts));
+    assert!(!acquire_all(&[acquire, acquire], NOW, &mut verdicts));
     assert_eq!(admitted(&counts, &policy, "a"), 1);
 }
 
@@ -142,7 +139,7 @@ fn threads_acquiring_several_limits_neither_deadlock_nor_acquire_partly() {
                 }
                 let mut verdicts = Vec::new();
                 for _ in 0..500 {
-                    let is_admitted = charge_all(&acquires, NOW, &mut verdicts);
+                    let is_admitted = acquire_all(&acquires, NOW, &mut verdicts);
                     both.fetch_add(u32::from(is_admitted), Relaxed);
                 }
             });
@@ -151,7 +148,7 @@ fn threads_acquiring_several_limits_neither_deadlock_nor_acquire_partly() {
     assert_eq!(both.into_inner(), 500);
     assert_eq!(admitted(&first, &few, "a"), 0);
     let cost = Cost::Peek;
-    let left = second.charge(
+    let left = second.acquire(
         &LocalAcquire {
             cost,
             ..acquire(&second, &many, "a")
@@ -171,10 +168,7 @@ fn a_flood_of_clients_resets_no_client_over_the_limit() {
         for stranger in 0..100_000 {
             is_admitted(&counts, &policy, &stranger.to_string());
         }
-        let Fill {
-            keys,
-            crowded: overflows,
-        } = counts.fill();
+        let Fill { keys, overflows } = counts.fill();
         assert!(keys <= 640, "{keys}");
         assert!(overflows > 90_000, "{overflows}");
         assert_eq!(admitted(&counts, &policy, "guilty"), 0);
@@ -184,7 +178,7 @@ fn a_flood_of_clients_resets_no_client_over_the_limit() {
     }
 }
 
-fn own_policies(clients: &[(&str, Policy)]) -> HashMap<CallKey, Policy> {
+fn own_policies(clients: &[(&str, Policy)]) -> HashMap<ClientKey, Policy> {
     let keyed = |(name, policy): &(&str, Policy)| (client(name), *policy);
     clients.iter().map(keyed).collect()
 }
@@ -195,7 +189,7 @@ fn a_policy_of_its_own_keeps_what_a_client_spent() {
     assert_eq!(admitted(&counts, &usual, "a"), 5);
     counts.set_own(&own_policies(&[("a", a_minute(8))]));
     let known = counts.own_policy(client("a"));
-    assert_eq!(known.map(|policy| policy.rate().calls()), Some(8));
+    assert_eq!(known.map(|policy| policy.rate().requests()), Some(8));
     assert_eq!(counts.own_policy(client("b")), None);
     assert_eq!(admitted(&counts, &usual, "a"), 3);
     // It stays the same client when its policy is set again or changed.
@@ -221,8 +215,8 @@ fn a_client_with_its_own_policy_is_not_evicted_by_the_common_one() {
     counts.sweep(&usual, later);
     counts.set_own(&own_policies(&[("a", day)]));
     counts.sweep(&usual, later);
-    let verdict = counts.charge(&acquire(&counts, &usual, "a"), later);
-    assert!(!verdict.is_admitted());
+    let verdict = counts.acquire(&acquire(&counts, &usual, "a"), later);
+    assert!(!verdict.is_allowed());
 }
 
 #[test]
@@ -248,7 +242,7 @@ fn a_policy_of_its_own_holds_with_several_limits() {
     counts.set_own(&own_policies(&[("a", a_minute(7))]));
     let acquires = [acquire(&counts, &usual, "a"), acquire(&counts, &usual, "b")];
     let mut verdicts = Vec::new();
-    let admitted_both = (0..10).filter(|_| charge_all(&acquires, NOW, &mut verdicts));
+    let admitted_both = (0..10).filter(|_| acquire_all(&acquires, NOW, &mut verdicts));
     assert_eq!(admitted_both.count(), 2);
     assert_eq!(admitted(&counts, &usual, "b"), 3);
 }
@@ -286,15 +280,15 @@ fn a_request_delayed_too_long_is_rejected_at_no_cost() {
     let smooth = Policy::LeakyBucket(LeakyBucket::new(rate, 10));
     let (counts, wide) = (LocalCounts::new(1_000), LocalCounts::new(1_000));
     let many = a_minute(100);
-    let patience = DurationUs::from_secs(3);
+    let delay_max = DurationUs::from_secs(3);
     let delayed = LocalAcquire {
-        patience,
+        delay_max,
         ..acquire(&counts, &smooth, "a")
     };
     let outcomes: Vec<_> = (0..6)
-        .map(|_| counts.charge(&delayed, NOW).outcome)
+        .map(|_| counts.acquire(&delayed, NOW).outcome)
         .collect();
-    let admit = |seconds| Outcome::Admit {
+    let admit = |seconds| Outcome::Allow {
         delay: DurationUs::from_secs(seconds),
     };
     let reject = Outcome::Reject {
@@ -305,14 +299,14 @@ fn a_request_delayed_too_long_is_rejected_at_no_cost() {
         [admit(0), admit(1), admit(2), admit(3), reject, reject]
     );
     let mut verdicts = Vec::new();
-    assert!(!charge_all(
+    assert!(!acquire_all(
         &[acquire(&wide, &many, "a"), delayed],
         NOW,
         &mut verdicts
     ));
     assert_eq!(verdicts[0].remaining, 100);
     let later = NOW + DurationUs::from_secs(1);
-    assert_eq!(counts.charge(&delayed, later).outcome, admit(3));
+    assert_eq!(counts.acquire(&delayed, later).outcome, admit(3));
 }
 
 #[test]
@@ -353,7 +347,7 @@ proptest! {
                 acquires.reverse();
             }
             let fits = limits.iter().zip(&spent).all(|(limit, spent)| spent[name] + cost <= *limit);
-            prop_assert_eq!(charge_all(&acquires, NOW, &mut verdicts), fits);
+            prop_assert_eq!(acquire_all(&acquires, NOW, &mut verdicts), fits);
             if fits {
                 spent.iter_mut().for_each(|spent| spent[name] += cost);
             }

@@ -25,7 +25,7 @@ fn bucket(limit: u32, burst: u32) -> Policy {
     Policy::TokenBucket(TokenBucket::new(rate(limit, 60), burst, burst).unwrap())
 }
 
-fn key(name: &str) -> CallKey {
+fn key(name: &str) -> ClientKey {
     KeyMaker::new([7; 16]).key([name.as_bytes()])
 }
 
@@ -43,7 +43,7 @@ fn acquire_all(
         })
         .collect();
     let mut verdicts = Vec::new();
-    let is_admitted = counts.charge_all(&acquires, now, &mut verdicts);
+    let is_admitted = counts.acquire_all(&acquires, now, &mut verdicts);
     (
         is_admitted,
         verdicts.iter().map(|verdict| verdict.remaining).collect(),
@@ -148,7 +148,7 @@ fn a_flood_resets_no_client_and_admits_none_more_often() {
         takes(&counts, &policy, &name, START);
     }
     assert!(counts.fill().keys <= 2 * SHARDS, "{:?}", counts.fill());
-    assert!(counts.fill().crowded > 9_000);
+    assert!(counts.fill().overflows > 9_000);
     assert!(!takes(&counts, &five, "first", START));
     for at in 0..500 {
         let name = format!("late {at}");
@@ -174,7 +174,7 @@ fn in_an_overflow_entry_a_slow_bucket_gains_nothing_from_a_fast_one() {
             *admitted += u32::from(takes(&counts, &slow, &format!("slow {at}"), now));
         }
     }
-    assert!(counts.fill().crowded > 15_000, "{:?}", counts.fill());
+    assert!(counts.fill().overflows > 15_000, "{:?}", counts.fill());
     assert!(
         admitted.iter().all(|admitted| *admitted <= 5),
         "{admitted:?}"

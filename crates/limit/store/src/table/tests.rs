@@ -13,9 +13,9 @@ fn is_idle(count: &Count) -> bool {
     *count == 0
 }
 
-fn key(of: u128) -> CallKey {
+fn key(of: u128) -> ClientKey {
     // Spread over both halves, as keys are.
-    CallKey(of.wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835))
+    ClientKey(of.wrapping_mul(0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835))
 }
 
 fn count_one(table: &mut Table<Count>, of: u128) -> Count {

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex};
 use anteroom_limit::policy::Needs;
 use anteroom_limit::time::DurationUs;
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_store::conformance::{self, Stage};
-use anteroom_limit_store::local::{LocalAcquire, LocalCounts, charge_all};
+use anteroom_limit_store::conformance::{self, Harness};
+use anteroom_limit_store::local::{LocalAcquire, LocalCounts, acquire_all};
 use anteroom_limit_store::mixed::{MixedAcquire, MixedCounts};
 use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts, TestTime};
-use anteroom_limit_store::{CallKey, KeyMaker};
+use anteroom_limit_store::{ClientKey, KeyMaker};
 
 /// Counts of this process, one per limit name.
 #[derive(Clone, Debug, Default)]
@@ -37,7 +37,7 @@ impl SharedCounts for LocalShared {
         Needs::Transaction
     }
 
-    fn charge<'a>(
+    fn acquire<'a>(
         &'a self,
         acquires: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
@@ -55,17 +55,17 @@ impl SharedCounts for LocalShared {
                     key: acquire.key,
                     cost: acquire.cost,
                     // A shared store delays no request; its callers do.
-                    patience: DurationUs(u64::MAX),
+                    delay_max: DurationUs(u64::MAX),
                 })
                 .collect();
             let mut verdicts = Vec::new();
-            charge_all(&acquires, self.time.now(), &mut verdicts);
+            acquire_all(&acquires, self.time.now(), &mut verdicts);
             Ok(verdicts)
         })
     }
 }
 
-impl Stage for LocalShared {
+impl Harness for LocalShared {
     fn node(&self) -> Arc<dyn SharedCounts> {
         Arc::new(self.clone())
     }
@@ -74,7 +74,7 @@ impl Stage for LocalShared {
         &self.time
     }
 
-    fn forgets_after(&self, _: &'static str, _: CallKey) -> BoxFuture<'_, Option<DurationUs>> {
+    fn forgets_after(&self, _: &'static str, _: ClientKey) -> BoxFuture<'_, Option<DurationUs>> {
         Box::pin(async { None })
     }
 }
@@ -96,7 +96,7 @@ impl SharedCounts for MixedShared {
         Needs::Transaction
     }
 
-    fn charge<'a>(
+    fn acquire<'a>(
         &'a self,
         acquires: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
@@ -111,13 +111,13 @@ impl SharedCounts for MixedShared {
                 .collect();
             let mut verdicts = Vec::new();
             self.counts
-                .charge_all(&acquires, self.time.now(), &mut verdicts);
+                .acquire_all(&acquires, self.time.now(), &mut verdicts);
             Ok(verdicts)
         })
     }
 }
 
-impl Stage for MixedShared {
+impl Harness for MixedShared {
     fn node(&self) -> Arc<dyn SharedCounts> {
         Arc::new(self.clone())
     }
@@ -126,7 +126,7 @@ impl Stage for MixedShared {
         &self.time
     }
 
-    fn forgets_after(&self, _: &'static str, _: CallKey) -> BoxFuture<'_, Option<DurationUs>> {
+    fn forgets_after(&self, _: &'static str, _: ClientKey) -> BoxFuture<'_, Option<DurationUs>> {
         Box::pin(async { None })
     }
 }

@@ -113,7 +113,7 @@ async fn near_the_limit_each_new_connection_closes_the_longest_idle_one() {
     for slot in [&first, &second] {
         assert_eq!(slot.entry.standing(), Standing::Ordinary);
     }
-    assert_eq!(*scene.seen.reclaimed.lock(), [Reclaimed::Crowded; 2]);
+    assert_eq!(*scene.seen.reclaimed.lock(), [Reclaimed::Full; 2]);
 }
 
 #[tokio::test(start_paused = true)]

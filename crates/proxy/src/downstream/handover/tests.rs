@@ -11,7 +11,7 @@ async fn listener() -> TcpListener {
 #[tokio::test]
 async fn sockets_arrive_with_their_names_and_queued_connections() {
     let (visitors, operators) = (listener().await, listener().await);
-    let mut legacy = Legacy::default();
+    let mut legacy = SocketHandover::default();
     legacy.add(VISITORS, &visitors).unwrap();
     legacy.add(OPERATORS, &operators).unwrap();
     let address = visitors.local_addr().unwrap();
@@ -38,7 +38,12 @@ async fn sockets_arrive_with_their_names_and_queued_connections() {
     waiting.read_to_string(&mut received).await.unwrap();
     assert_eq!(received, "hello");
 
-    inherited.predecessor().unwrap().say_ready().await.unwrap();
+    inherited
+        .predecessor()
+        .unwrap()
+        .notify_ready()
+        .await
+        .unwrap();
     near.set_nonblocking(true).unwrap();
     let mut near = UnixStream::from_std(near).unwrap();
     assert_eq!(near.read_u8().await.unwrap(), READY);
@@ -60,7 +65,7 @@ async fn a_socket_that_does_not_listen_is_an_error() {
 
 #[tokio::test]
 async fn a_successor_that_ends_before_it_is_ready_is_an_error() {
-    let legacy = Legacy::default();
+    let legacy = SocketHandover::default();
     let shell = || PathBuf::from("/bin/sh");
     let run = |script: &str| legacy.start(shell(), vec!["-c".into(), script.into()]);
     let ended = run("exit 3").await.unwrap_err();

@@ -10,10 +10,10 @@ use crate::downstream::observer::ConnectionObserver;
 const SECOND: Duration = Duration::from_secs(1);
 
 #[derive(Default)]
-struct Seen(Mutex<Vec<BrokenOff>>);
+struct Seen(Mutex<Vec<AbortReason>>);
 
 impl ConnectionObserver for Seen {
-    fn broken_off(&self, reason: BrokenOff) {
+    fn aborted(&self, reason: AbortReason) {
         self.0.lock().push(reason);
     }
 }
@@ -88,7 +88,7 @@ async fn a_head_in_pieces_has_one_timeout() {
     }
     let error = scene.read().await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut);
-    assert_eq!(*scene.seen.0.lock(), [BrokenOff::SlowHead]);
+    assert_eq!(*scene.seen.0.lock(), [AbortReason::SlowHead]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,7 +146,7 @@ async fn nothing_is_read_before_the_response_to_an_upgrade() {
             assert!(waiting.is_err(), "a tunnel has no timeout here");
         } else {
             assert_eq!(bytes[..read], *b"\0\0", "no request");
-            assert_eq!(*scene.seen.0.lock(), [BrokenOff::Framing]);
+            assert_eq!(*scene.seen.0.lock(), [AbortReason::Framing]);
         }
     }
 }

@@ -105,7 +105,7 @@ fn a_certificate_is_replaced_only_by_a_usable_one() {
         TlsError::Unusable { .. }
     ));
     let other = rejected(with(&second.certificate, &first.key));
-    assert!(matches!(other, TlsError::Unfit { .. }), "{other}");
+    assert!(matches!(other, TlsError::KeyMismatch { .. }), "{other}");
 
     tls.reload(&[second]).unwrap();
     assert_eq!(tls.expires_at(), IN_2050);

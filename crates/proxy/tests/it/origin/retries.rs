@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_proxy::upstream::{Answer, Failure, Group, Origins};
+use anteroom_proxy::upstream::{Failure, Group, Origins, UpstreamResponse};
 use futures_util::future::{join, join_all};
 use http::{Method, Request};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -28,7 +28,7 @@ pub(crate) async fn origin_with(http2: &str, idle: Duration) -> (TcpListener, Ar
     (listener, group)
 }
 
-async fn send(group: &Arc<Group<Body>>, method: Method) -> Result<Answer, Failure> {
+async fn send(group: &Arc<Group<Body>>, method: Method) -> Result<UpstreamResponse, Failure> {
     let request = Request::builder()
         .method(method)
         .uri("/")

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU16, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
 use anteroom_config::{Config, RoomConfig};
-use anteroom_proxy::upstream::{Answer, Delivery, Failure, Group, Limits, Outcome};
+use anteroom_proxy::upstream::{Delivery, Failure, Group, Limits, Outcome, UpstreamResponse};
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt as _, Empty};
@@ -40,7 +40,7 @@ pub(crate) fn room(name: &str, lines: &str) -> RoomConfig {
 }
 
 /// Sends a GET request to a group.
-pub(crate) async fn get(group: &Arc<Group<Body>>) -> Result<Answer, Failure> {
+pub(crate) async fn get(group: &Arc<Group<Body>>) -> Result<UpstreamResponse, Failure> {
     let request = Request::get("/").header("host", "shop.example");
     let request = request.body(Body::new()).unwrap();
     deliver(group, request).await
@@ -50,7 +50,7 @@ pub(crate) async fn get(group: &Arc<Group<Body>>) -> Result<Answer, Failure> {
 pub(crate) async fn deliver(
     group: &Arc<Group<Body>>,
     request: Request<Body>,
-) -> Result<Answer, Failure> {
+) -> Result<UpstreamResponse, Failure> {
     let mut delivery = Delivery::new(Arc::clone(group), false, WAIT);
     let result = delivery.send(request).await;
     delivery.settle(match &result {
@@ -61,8 +61,8 @@ pub(crate) async fn deliver(
 }
 
 /// Reads a response to its end.
-pub(crate) async fn text(response: Answer) -> (StatusCode, String) {
-    let Answer {
+pub(crate) async fn text(response: UpstreamResponse) -> (StatusCode, String) {
+    let UpstreamResponse {
         response,
         mut lease,
     } = response;

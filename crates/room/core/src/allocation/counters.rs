@@ -48,7 +48,7 @@ impl Allocator for CounterAllocator {
         } else if !self.is_anywhere_used_up {
             CounterScope::Anywhere
         } else {
-            return Take::Dry;
+            return Take::UsedUp;
         };
         Take::TakeNumber(CounterKey { scope, minute })
     }

@@ -57,7 +57,7 @@ impl Allocator for LocalAllocator {
             self.used_anywhere += 1;
             Take::Slot
         } else {
-            Take::Dry
+            Take::UsedUp
         }
     }
 }

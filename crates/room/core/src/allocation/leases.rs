@@ -12,7 +12,7 @@ impl Allocator for LeaseAllocator {
     fn take(&mut self, context: &mut AllocatorContext<'_>) -> Take {
         match context.lease.take_slot(context.now) {
             Ok(()) => Take::Slot,
-            Err(_) => Take::AskParent,
+            Err(_) => Take::SyncWithParent,
         }
     }
 }

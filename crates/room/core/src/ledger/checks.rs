@@ -47,7 +47,7 @@ impl Ledger {
         }
         ensure(
             self.began_at
-                .is_none_or(|began_at| began_at <= self.heard_at),
+                .is_none_or(|began_at| began_at <= self.clock_at),
             "a ledger began no later than the newest request",
         )?;
         let Some(upstream) = &self.upstream else {
@@ -68,7 +68,7 @@ impl Ledger {
             return Err(UnsoundLedger { rule });
         }
         ensure(
-            upstream.answered <= Some(upstream.lease.to_parts().newest),
+            upstream.applied_reply <= Some(upstream.lease.to_parts().newest),
             "a reply belongs to a request",
         )
     }

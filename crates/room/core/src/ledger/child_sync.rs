@@ -27,8 +27,8 @@ impl Ledger {
     /// longer count. Write the record before you send the request.
     pub fn poll_upstream(&mut self, now: Timestamp) -> Option<SyncRequest> {
         self.advance(now);
-        let terms = self.terms?;
-        let minute = self.heard_at.minute();
+        let settings = self.settings?;
+        let minute = self.clock_at.minute();
         let leased = self.leased(minute);
         let row = self.reported_row();
         let admitted = self.reported_admissions(minute);
@@ -37,21 +37,21 @@ impl Ledger {
         let claims = saturating_u32(self.sums.unmet().claims());
         let group_of = self.upstream.as_ref()?.data_center;
         let closed_through = self.treated_as_over(group_of);
-        let (incarnation, at) = (self.incarnation, self.heard_at);
+        let (incarnation, at) = (self.incarnation, self.clock_at);
         self.note_rejections();
         self.assert_sound();
         let upstream = self.upstream.as_deref_mut()?;
         upstream.note_children_versions(&self.revoked, &self.logouts);
         upstream.lease.give_back(keep);
         upstream.lease.lower_longest_seat(longest_seat);
-        upstream.asked_at = now;
+        upstream.requested_at = now;
         let number = upstream.lease.begin_request(at);
-        let pool = upstream.lease.held();
-        let kept = claims.min(pool.seats);
-        upstream.told_nodes = self.sums.nodes;
-        upstream.told_closed = closed_through;
+        let pool = upstream.lease.balance();
+        let movers_reserved = claims.min(pool.seats);
+        upstream.reported_nodes = self.sums.nodes;
+        upstream.reported_closed = closed_through;
         upstream.has_freed = false;
-        upstream.has_wished = !self.sums.waiting.is_empty() || keep.seats > 0;
+        upstream.has_demand = !self.sums.waiting.is_empty() || keep.seats > 0;
         let is_unused = leased.is_nothing();
         Some(SyncRequest {
             child: NodeId(incarnation.0),
@@ -61,20 +61,20 @@ impl Ledger {
             sent_at: at,
             is_read_under_parent: upstream.is_read_under_parent,
             parent: upstream.parent,
-            witnessed: upstream
-                .witnessed
+            witnessed_epoch: upstream
+                .witnessed_epoch
                 .or_else(|| upstream.parent.map(Incarnation::epoch)),
             number,
-            answered: upstream.answered,
+            applied_reply: upstream.applied_reply,
             generation: upstream.lease.generation(),
             is_final: is_unused && !upstream.lease.is_live(at),
-            held: leased.plus(pool),
-            wants: LeaseDemand {
+            balance: leased.plus(pool),
+            demand: LeaseDemand {
                 slots: keep.admissions.saturating_add(leased.seats),
-                ahead: keep.ahead.saturating_add(leased.ahead),
-                first: claims - kept,
-                later: 0,
-                kept,
+                next_minute: keep.next_minute.saturating_add(leased.next_minute),
+                movers_now: claims - movers_reserved,
+                movers_expected: 0,
+                movers_reserved,
                 credits: keep.credits.saturating_add(leased.credits),
             },
             used: upstream.used,
@@ -87,8 +87,8 @@ impl Ledger {
             waiting: crate::watermark::compact(&self.sums.waiting),
             revocations: upstream.unconfirmed.clone(),
             revoked_version: upstream.revoked_version,
-            refuses_through: upstream.told,
-            terms,
+            rejects_through: upstream.known_to_children,
+            settings,
             is_leaving: false,
         })
     }
@@ -113,7 +113,7 @@ impl Ledger {
         LeaseBalance {
             seats: saturating_u32(self.sums.leased_seats),
             admissions: saturating_u32(self.admissions_leased(minute)),
-            ahead: saturating_u32(self.admissions_leased(minute.next())),
+            next_minute: saturating_u32(self.admissions_leased(minute.next())),
             minute,
             credits: saturating_u32(self.sums.leased_credits),
         }
@@ -147,11 +147,11 @@ impl Ledger {
     /// granted in the last period.
     fn wanted_balance(&mut self, minute: Minute, now: Timestamp) -> Option<LeaseBalance> {
         let unmet = self.unmet();
-        let claims = unmet.first.saturating_add(unmet.later);
+        let claims = unmet.movers_now.saturating_add(unmet.movers_expected);
         // Visitors who are admitted before the next reply are active as well.
         let may_be_active = self
-            .inside()
-            .saturating_add(saturating_u32(self.seats_lent()));
+            .active()
+            .saturating_add(saturating_u32(self.seats_leased()));
         let expected = self.upstream.as_deref_mut()?.demand.expected(now);
         // Where one visitor lacks a slot, others will before the reply: a few more than are
         // missing.
@@ -177,7 +177,10 @@ impl Ledger {
         let slots = expected.slots.min(eligible).saturating_add(unmet.slots);
         // Visitors within the watermark refresh within seconds, and do not wait for a far round
         // trip: their slots must be here by then, or go unused.
-        let is_far = self.upstream.as_deref().is_some_and(|up| up.trip >= FAR);
+        let is_far = self
+            .upstream
+            .as_deref()
+            .is_some_and(|up| up.round_trip >= FAR);
         let slots = if has_queue && is_far {
             slots.max(eligible)
         } else {
@@ -192,7 +195,7 @@ impl Ledger {
         Some(LeaseBalance {
             seats: slots.saturating_add(claims),
             admissions: slots,
-            ahead: if self.heard_at.until_next_minute() <= GRANT_AHEAD {
+            next_minute: if self.clock_at.until_next_minute() <= GRANT_AHEAD {
                 slots
             } else {
                 0
@@ -207,7 +210,7 @@ impl Ledger {
     /// for no more seats than it has.
     fn credits_for_a_lease(&self, inside: u32) -> u32 {
         let longest = self
-            .terms
+            .settings
             .map_or(DurationMs::ZERO, |terms| terms.longest_seat);
         // A seat is the session and two intervals long, and a session is sixty of those.
         let interval = (longest.0 / 62).max(SHORTEST_INTERVAL.0);
@@ -232,7 +235,7 @@ impl Ledger {
         let mut admitted: Vec<(Minute, u32)> =
             self.sums.admitted.iter().map(|(&m, &n)| (m, n)).collect();
         for child in self.children.values() {
-            for (minute, count) in child.held.by_minute() {
+            for (minute, count) in child.balance.by_minute() {
                 if minute != held && minute != held.next() {
                     add_admissions(&mut admitted, minute, count);
                 }

@@ -34,16 +34,16 @@ impl Ledger {
             latest.is_none_or(|latest| request.sent_at <= latest)
         };
         if is_trusted {
-            self.heard_at = self.heard_at.max(request.sent_at);
+            self.clock_at = self.clock_at.max(request.sent_at);
         }
         // A request that does not name this incarnation may be old and late.
         if is_trusted && request.parent == Some(self.incarnation) {
-            self.began_at.get_or_insert(self.heard_at);
+            self.began_at.get_or_insert(self.clock_at);
         }
         if let Some(upstream) = self.upstream.as_deref_mut() {
             let epoch = upstream.parent.map(Incarnation::epoch);
             upstream.is_read_under_parent |=
-                is_trusted && epoch.is_some() && request.witnessed == epoch;
+                is_trusted && epoch.is_some() && request.witnessed_epoch == epoch;
         }
         is_trusted
     }
@@ -66,14 +66,15 @@ impl Ledger {
                 self.generation
             }
         };
-        let held = if request.is_final {
+        let balance = if request.is_final {
             LeaseBalance::default()
         } else {
-            request.held
+            request.balance
         };
         let mut row = take(&mut request.row);
         row.drop_through(self.closed_through(request.data_center));
-        let has_no_slots = held.seats == 0 && held.admissions == 0 && held.ahead == 0;
+        let has_no_slots =
+            balance.seats == 0 && balance.admissions == 0 && balance.next_minute == 0;
         let before = old.filter(|_| !has_no_slots);
         let terms_version = before.map_or(self.terms_version, |old| old.terms_version);
         self.logouts.note_return(request);
@@ -82,11 +83,11 @@ impl Ledger {
             data_center: request.data_center,
             generation,
             number: request.number,
-            held,
+            balance,
             used: request.used,
             ends_at: Timestamp::ZERO,
             quiet_at: Timestamp::NEVER,
-            ends_there_at: request.sent_at,
+            ends_at_child_at: request.sent_at,
             longest_seat: request.longest_seat,
             row,
             admitted: take(&mut request.admitted),
@@ -95,14 +96,14 @@ impl Ledger {
             is_clock_trusted,
             nodes: request.nodes,
             waiting: take(&mut request.waiting),
-            handed: WaitingCounts::new(),
-            wants: request.wants,
+            inherited: WaitingCounts::new(),
+            demand: request.demand,
             // Versions of another incarnation are not comparable.
-            refuses_through: request
+            rejects_through: request
                 .parent
                 .filter(|incarnation| *incarnation == self.incarnation)
-                .map_or(0, |_| request.refuses_through),
-            terms: request.terms,
+                .map_or(0, |_| request.rejects_through),
+            settings: request.settings,
             terms_version,
         };
         if let (Some(upstream), Some(old)) = (&mut self.upstream, old) {
@@ -125,11 +126,11 @@ impl Ledger {
         let node = request.child;
         if let Some(before) = self.children.get(&node) {
             let mut child = before.clone();
-            child.held = LeaseBalance::default();
+            child.balance = LeaseBalance::default();
             if let Some(upstream) = &mut self.upstream {
                 upstream.handle_use(before, &child, self.terms_version);
             }
-            let drained_by = child.ends_there_at + self.longest_seat;
+            let drained_by = child.ends_at_child_at + self.longest_seat;
             self.insert_child(node, child);
             self.logouts.note_goodbye(drained_by);
         }
@@ -140,9 +141,10 @@ impl Ledger {
     /// Takes back waiting visitors that the child inherited with a reply that never arrived.
     fn reclaim_inherited(&mut self, request: &SyncRequest) {
         let old = self.children.get(&request.child);
-        let lost = old.filter(|old| request.answered != Some(old.number) && !old.handed.is_empty());
-        if let Some(handed) = lost.map(|old| old.handed.clone()) {
-            let until = self.left_waiting.until;
+        let lost = old
+            .filter(|old| request.applied_reply != Some(old.number) && !old.inherited.is_empty());
+        if let Some(handed) = lost.map(|old| old.inherited.clone()) {
+            let until = self.orphaned_waiting.until;
             self.add_orphaned(&handed, until);
         }
     }
@@ -155,12 +157,12 @@ impl Ledger {
         self.orphan_waiting(&child, now);
         if !self.is_single_process() {
             self.logouts
-                .note_missing(child.process, child.ends_there_at);
+                .note_missing(child.process, child.ends_at_child_at);
         }
-        let ends_at = child.ends_there_at + child.longest_seat;
-        let mut phantoms = child.held.seats;
+        let ends_at = child.ends_at_child_at + child.longest_seat;
+        let mut phantoms = child.balance.seats;
         let mut row = child.row;
-        let credits = child.held.credits;
+        let credits = child.balance.credits;
         if !self.knows_all_seats() {
             // It may have extended a seat of an earlier incarnation, which is counted nowhere.
             phantoms = phantoms.saturating_add(credits);
@@ -172,7 +174,7 @@ impl Ledger {
             phantoms = phantoms.saturating_add(credits.min(most));
         }
         let mut admitted = child.admitted;
-        for (minute, count) in child.held.by_minute() {
+        for (minute, count) in child.balance.by_minute() {
             add_admissions(&mut admitted, minute, count);
         }
         self.push_departed(DepartedChild {
@@ -214,7 +216,7 @@ impl Ledger {
         let live = members.filter_map(|member| self.children.get(&member.node));
         let here = |gone: &&DepartedChild| gone.data_center == data_center;
         let departed = self.departed.iter().filter(here);
-        let held = live.clone().map(|child| i64::from(child.held.seats));
+        let held = live.clone().map(|child| i64::from(child.balance.seats));
         let unreported = held.chain(departed.clone().map(|gone| gone.phantoms.into()));
         let unreported: i64 = unreported.sum();
         let settled = self.groups.get(&data_center).map(|group| &group.settled);
@@ -276,9 +278,9 @@ impl Ledger {
             self.orphan_waiting(&child, now);
             let quieted = Child {
                 quiet_at: Timestamp::NEVER,
-                wants: LeaseDemand::default(),
+                demand: LeaseDemand::default(),
                 waiting: WaitingCounts::new(),
-                handed: WaitingCounts::new(),
+                inherited: WaitingCounts::new(),
                 ..child
             };
             self.insert_child(node, quieted);
@@ -290,12 +292,12 @@ impl Ledger {
     /// Removes visitors from the orphaned ones who wait at a child that is new or syncs again: it
     /// had stopped syncing, or they refreshed there.
     fn remove_returned(&mut self, waiting: &WaitingCounts) {
-        if self.left_waiting.counts.is_empty() {
+        if self.orphaned_waiting.counts.is_empty() {
             return;
         }
         let mut left = self.take_orphaned();
         left.subtract(waiting);
-        self.add_orphaned(&left, self.left_waiting.until);
+        self.add_orphaned(&left, self.orphaned_waiting.until);
     }
 
     fn orphan_waiting(&mut self, child: &Child, now: Timestamp) {
@@ -305,7 +307,7 @@ impl Ledger {
         // Its slots count as used, so the first of its waiting visitors count as admitted. If they
         // still counted as waiting, they would delay all behind them, and no child would request
         // their slots. A visitor who still waits counts again with its next refresh.
-        let mut used = child.held.seats;
+        let mut used = child.balance.seats;
         let left = child.waiting.iter().filter_map(|(rank, count)| {
             let gone = count.min(used);
             used -= gone;

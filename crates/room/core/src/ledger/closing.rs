@@ -18,7 +18,7 @@ pub(super) const CLOCKS_APART: DurationMs = DurationMs(1_000);
 impl Ledger {
     /// Returns the time that all known clocks have reached.
     pub(super) fn agreed_now(&self) -> Timestamp {
-        self.heard_at - CLOCKS_APART
+        self.clock_at - CLOCKS_APART
     }
 
     /// Frees the intervals of the syncing child's data center, as far as all its children treat
@@ -33,7 +33,7 @@ impl Ledger {
                 CLOCKS_APART
             };
             let group = self.groups.entry(reporting).or_default();
-            group.ready_through = group.ready_through.max(ready.min(self.heard_at));
+            group.ready_through = group.ready_through.max(ready.min(self.clock_at));
             let closed = group.ready_through - apart;
             self.close_at_root(reporting, closed);
         }
@@ -146,7 +146,7 @@ mod tests {
                 child.closed_through = end;
                 (ledger, _) = grant(ledger, child, end);
             }
-            assert_eq!(ledger.inside(), 1);
+            assert_eq!(ledger.active(), 1);
             giver.row = SeatRow::default();
         }
     }

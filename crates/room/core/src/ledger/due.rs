@@ -26,7 +26,7 @@ const UPSTREAM_PERIOD_MIN: DurationMs = DurationMs(100);
 impl Upstream {
     /// Returns the timeout of an upstream sync.
     fn timeout(&self) -> DurationMs {
-        let usual = self.trip.times(TRIPS_PER_TIME_OUT);
+        let usual = self.round_trip.times(TRIPS_PER_TIME_OUT);
         usual.clamp(UPSTREAM_TIME_OUT_MIN, UPSTREAM_TIME_OUT_MAX)
     }
 }
@@ -41,7 +41,7 @@ impl Ledger {
             return false;
         };
         // After a step back of the clock the time of the last request is unknown.
-        let since = Some(now.since(upstream.asked_at)).filter(|_| now >= upstream.asked_at);
+        let since = Some(now.since(upstream.requested_at)).filter(|_| now >= upstream.requested_at);
         let pause = if upstream.lease.is_waiting_for_reply() {
             upstream.timeout()
         } else if is_wanted && self.unmet() != LeaseDemand::default() {
@@ -49,7 +49,7 @@ impl Ledger {
         } else {
             self.upstream_period()
         };
-        self.terms.is_some() && since.is_none_or(|since| since >= pause)
+        self.settings.is_some() && since.is_none_or(|since| since >= pause)
     }
 
     /// Whether visitors wait for seats of revoked sessions. These are free when all nodes have
@@ -58,7 +58,7 @@ impl Ledger {
         self.upstream.as_deref().is_some_and(|upstream| {
             let has_unreported = !upstream.unconfirmed.is_empty()
                 || !self.logouts.unfreed.is_empty()
-                || upstream.told < upstream.telling.0;
+                || upstream.known_to_children < upstream.pending_version.0;
             has_unreported && upstream.snapshot.waiting > 0
         })
     }
@@ -74,14 +74,14 @@ impl Ledger {
         let has_freed = upstream.has_freed && upstream.snapshot.waiting > 0;
         // The root frees an interval when all clocks have passed its end.
         let over = end + CLOCKS_APART;
-        has_freed || (upstream.told_closed < over && over <= ready)
+        has_freed || (upstream.reported_closed < over && over <= ready)
     }
 
     /// Whether children lack slots, and the root has some that no visitor waits for, as far as
     /// known. They are requested before a visitor has to wait for them.
     fn may_request_slots(&self) -> bool {
         let upstream = self.upstream.as_deref();
-        let is_known = |up: &Upstream| up.is_snapshot_fresh(self.as_of);
+        let is_known = |up: &Upstream| up.is_snapshot_fresh(self.synced_at);
         let lacking = self.unmet().slots;
         lacking > 0 && upstream.is_some_and(is_known) && self.spare_slots(lacking) > 0
     }
@@ -98,7 +98,7 @@ impl Ledger {
         if self.awaits_rejections() {
             return UPSTREAM_PERIOD_REVOKED;
         }
-        let has_unreported = |up: &Upstream| up.has_wished || up.told_nodes != self.sums.nodes;
+        let has_unreported = |up: &Upstream| up.has_demand || up.reported_nodes != self.sums.nodes;
         let is_idle = !self.upstream.as_deref().is_some_and(has_unreported)
             && self.sums.row.is_empty()
             && self.sums.waiting_total == 0
@@ -108,7 +108,7 @@ impl Ledger {
         if is_idle {
             let upstream = self.upstream.as_ref();
             let left = upstream.map_or(DurationMs::ZERO, |up| {
-                up.lease.ends_at().since(self.heard_at)
+                up.lease.ends_at().since(self.clock_at)
             });
             // Often enough that a short lease never ends.
             UPSTREAM_PERIOD_IDLE

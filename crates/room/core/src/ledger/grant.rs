@@ -31,16 +31,18 @@ impl Ledger {
         self.update_child_lease(request.child, &inherited, |child| {
             // Its record may outlive its lease: its demand should be known all the same.
             child.ends_at = now + lease_terms.ttl;
-            child.ends_there_at = request.sent_at + ttl;
+            child.ends_at_child_at = request.sent_at + ttl;
             child.quiet_at = now + QUIET_AFTER;
             // Admissions of the minute before are reported by now, or were not used.
-            child.held.turn_to(granted.minute.max(child.held.minute));
-            child.held.seats += granted.seats;
-            let first = child.wants.first.min(granted.seats);
-            child.wants.first -= first;
-            child.wants.kept += first;
-            child.held.credits += granted.credits;
-            child.held.add_admissions(&granted);
+            child
+                .balance
+                .turn_to(granted.minute.max(child.balance.minute));
+            child.balance.seats += granted.seats;
+            let first = child.demand.movers_now.min(granted.seats);
+            child.demand.movers_now -= first;
+            child.demand.movers_reserved += first;
+            child.balance.credits += granted.credits;
+            child.balance.add_admissions(&granted);
             child.longest_seat = child.longest_seat.max(longest_seat);
         });
         self.sums.next_end = self.sums.next_end.min(now + lease_terms.ttl);
@@ -66,7 +68,7 @@ impl Ledger {
         match &self.upstream {
             Some(upstream) => lease_terms
                 .ttl
-                .min(upstream.left(self.heard_at.max(request.sent_at))),
+                .min(upstream.left(self.clock_at.max(request.sent_at))),
             None => lease_terms.ttl,
         }
     }
@@ -74,7 +76,7 @@ impl Ledger {
     /// Returns the longest seat that may be given under a lease of this ledger.
     pub(super) fn longest_grantable_seat(&self) -> DurationMs {
         let longest = self
-            .terms
+            .settings
             .map_or(DurationMs::ZERO, |terms| terms.longest_seat);
         match &self.upstream {
             Some(upstream) => longest.min(upstream.lease.longest_seat()),
@@ -91,19 +93,19 @@ impl Ledger {
         let Some(child) = self.children.get(&request.child) else {
             return nothing;
         };
-        let at = self.heard_at.max(request.sent_at);
+        let at = self.clock_at.max(request.sent_at);
         let is_over = |up: &Upstream| !up.lease.is_live(at);
         if self.upstream.as_deref().is_some_and(is_over) {
             return nothing;
         }
-        let leased_admissions = child.held.admissions_of(minute);
-        let leased_ahead = child.held.admissions_of(minute.next());
-        let wanted = |held: u32| request.wants.slots.saturating_sub(held);
-        let wanted_ahead = request.wants.ahead.saturating_sub(leased_ahead);
+        let leased_admissions = child.balance.admissions_of(minute);
+        let leased_ahead = child.balance.admissions_of(minute.next());
+        let wanted = |held: u32| request.demand.slots.saturating_sub(held);
+        let wanted_ahead = request.demand.next_minute.saturating_sub(leased_ahead);
         let free = self.seats_free();
-        let first = request.wants.first.min(free);
-        let wanted_credits = request.wants.credits.min(CREDITS_MAX);
-        let credits = wanted_credits.saturating_sub(child.held.credits);
+        let first = request.demand.movers_now.min(free);
+        let wanted_credits = request.demand.credits.min(CREDITS_MAX);
+        let credits = wanted_credits.saturating_sub(child.balance.credits);
         let others = self.sums.unmet().without(Unmet::of(child));
         let admissions_free = self.admissions_free(request.sent_at, minute);
         let ahead_free = self.admissions_free(request.sent_at, minute.next());
@@ -116,17 +118,17 @@ impl Ledger {
         let granted = LeaseBalance {
             seats: first + seats.min(pairs.saturating_sub(leased_seats)),
             admissions: admissions.min(pairs.saturating_sub(leased_admissions)),
-            ahead: share(ahead_free, wanted_ahead, others),
+            next_minute: share(ahead_free, wanted_ahead, others),
             minute,
             credits: match &self.upstream {
-                Some(upstream) => credits.min(upstream.lease.held().credits),
+                Some(upstream) => credits.min(upstream.lease.balance().credits),
                 None => credits,
             },
         };
         debug_assert!(
             granted.seats <= free
                 && granted.admissions <= admissions_free
-                && granted.ahead <= ahead_free,
+                && granted.next_minute <= ahead_free,
             "a grant was free"
         );
         granted
@@ -138,12 +140,12 @@ impl Ledger {
         let unmet = self.sums.unmet();
         LeaseDemand {
             slots: saturating_u32(unmet.slots),
-            first: saturating_u32(unmet.first),
-            later: saturating_u32(unmet.later),
+            movers_now: saturating_u32(unmet.first),
+            movers_expected: saturating_u32(unmet.later),
             credits: saturating_u32(unmet.credits),
             // They come along with slots; no child requests them alone.
-            ahead: 0,
-            kept: 0,
+            next_minute: 0,
+            movers_reserved: 0,
         }
     }
 
@@ -151,12 +153,12 @@ impl Ledger {
     #[must_use]
     pub fn seats_free(&self) -> u32 {
         if let Some(upstream) = &self.upstream {
-            return upstream.lease.held().seats;
+            return upstream.lease.balance().seats;
         }
-        let Some(terms) = self.terms.filter(|_| self.reserve.is_none()) else {
+        let Some(terms) = self.settings.filter(|_| self.reserve.is_none()) else {
             return 0;
         };
-        let taken = u64::from(self.inside()) + u64::from(self.phantoms()) + self.seats_lent();
+        let taken = u64::from(self.active()) + u64::from(self.phantoms()) + self.seats_leased();
         // After the limit was lowered more may be taken than it allows.
         saturating_u32(u64::from(terms.limits.total_active_users).saturating_sub(taken))
     }
@@ -177,7 +179,7 @@ impl Ledger {
     pub(super) fn owes_seats_to_others(&self) -> bool {
         let claims = self.sums.unmet().claims();
         self.upstream.as_deref().is_some_and(|upstream| {
-            upstream.is_snapshot_fresh(self.as_of)
+            upstream.is_snapshot_fresh(self.synced_at)
                 && u64::from(upstream.snapshot.seats_owed) > claims
         })
     }
@@ -186,7 +188,7 @@ impl Ledger {
     #[must_use]
     pub fn admissions_free(&self, at: Timestamp, minute: Minute) -> u32 {
         if let Some(upstream) = &self.upstream {
-            return upstream.lease.held().admissions_of(minute);
+            return upstream.lease.balance().admissions_of(minute);
         }
         let used = u64::from(self.admitted_in(minute)) + self.admissions_leased(minute);
         saturating_u32(
@@ -206,10 +208,10 @@ impl Ledger {
     /// limit of one a minute does not wait for the minute's end. Zero for a minute that is
     /// forgotten, or that no clock has reached.
     pub(super) fn admissions_allowed(&self, at: Timestamp, minute: Minute) -> u64 {
-        let Some(terms) = self.terms.filter(|_| self.reserve.is_none()) else {
+        let Some(terms) = self.settings.filter(|_| self.reserve.is_none()) else {
             return 0;
         };
-        let running = self.heard_at.minute();
+        let running = self.clock_at.minute();
         if minute > running.next() || minute < self.agreed_now().minute().previous() {
             return 0;
         }

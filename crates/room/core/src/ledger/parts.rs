@@ -21,7 +21,7 @@ pub struct LedgerParts<'a> {
     pub upstream: Option<Cow<'a, Upstream>>,
     pub reserve: Option<Reserve>,
     pub has_reserved: bool,
-    pub terms: Option<RoomFacts>,
+    pub settings: Option<RoomFacts>,
     pub terms_version: u32,
     pub longest_seat: DurationMs,
     pub generation: u32,
@@ -31,10 +31,10 @@ pub struct LedgerParts<'a> {
     pub settled_minutes: Cow<'a, BTreeMap<Minute, u32>>,
     pub revoked: Cow<'a, RevokedList>,
     pub logouts: Cow<'a, Logouts>,
-    pub left_waiting: Cow<'a, OrphanedWaiting>,
-    pub heard_at: Timestamp,
+    pub orphaned_waiting: Cow<'a, OrphanedWaiting>,
+    pub clock_at: Timestamp,
     pub began_at: Option<Timestamp>,
-    pub as_of: Timestamp,
+    pub synced_at: Timestamp,
 }
 
 /// Error of parts that no sequence of transitions makes.
@@ -54,7 +54,7 @@ impl Ledger {
             upstream: self.upstream.as_deref().map(Cow::Borrowed),
             reserve: self.reserve,
             has_reserved: self.has_reserved,
-            terms: self.terms,
+            settings: self.settings,
             terms_version: self.terms_version,
             longest_seat: self.longest_seat,
             generation: self.generation,
@@ -64,10 +64,10 @@ impl Ledger {
             settled_minutes: Cow::Borrowed(&self.settled_minutes),
             revoked: Cow::Borrowed(&self.revoked),
             logouts: Cow::Borrowed(&self.logouts),
-            left_waiting: Cow::Borrowed(&self.left_waiting),
-            heard_at: self.heard_at,
+            orphaned_waiting: Cow::Borrowed(&self.orphaned_waiting),
+            clock_at: self.clock_at,
             began_at: self.began_at,
-            as_of: self.as_of,
+            synced_at: self.synced_at,
         }
     }
 
@@ -83,7 +83,7 @@ impl Ledger {
             upstream: upstream.map(Box::new),
             reserve: parts.reserve,
             has_reserved: parts.has_reserved,
-            terms: parts.terms,
+            settings: parts.settings,
             terms_version: parts.terms_version,
             longest_seat: parts.longest_seat,
             generation: parts.generation,
@@ -93,10 +93,10 @@ impl Ledger {
             settled_minutes: parts.settled_minutes.into_owned(),
             revoked: parts.revoked.into_owned(),
             logouts: parts.logouts.into_owned(),
-            left_waiting: parts.left_waiting.into_owned(),
-            heard_at: parts.heard_at,
+            orphaned_waiting: parts.orphaned_waiting.into_owned(),
+            clock_at: parts.clock_at,
             began_at: parts.began_at,
-            as_of: parts.as_of,
+            synced_at: parts.synced_at,
             sums: Sums::default(),
         };
         ledger.check()?;

@@ -22,7 +22,7 @@ pub struct Reserve {
     /// Whether such a clock has shown the time since: in a request that names this incarnation of
     /// the ledger, and was made after it began. Before that nothing ends: the time in the record
     /// may be as old as the rest of it, and a message may be late.
-    pub is_timed: bool,
+    pub is_clock_known: bool,
     /// Longest time for which an earlier lease may still run.
     pub ttl: DurationMs,
     /// Whether a child is a witness of an earlier ledger. Without one this may be a first start,
@@ -40,14 +40,14 @@ impl Ledger {
     pub fn found_empty(incarnation: Incarnation, lease_terms: LeaseTerms, now: Timestamp) -> Self {
         let reserve = Reserve {
             began_at: Timestamp::ZERO,
-            is_timed: false,
+            is_clock_known: false,
             ttl: lease_terms.ttl,
             is_certain: false,
             ends_at: Timestamp::ZERO,
         };
         Self {
             incarnation,
-            as_of: now,
+            synced_at: now,
             reserve: Some(reserve),
             ..Self::new()
         }
@@ -61,7 +61,7 @@ impl Ledger {
     pub fn lost_alone(longest_seat: DurationMs, at: Timestamp) -> Self {
         let mut ledger = Self {
             longest_seat,
-            as_of: at,
+            synced_at: at,
             ..Self::new()
         };
         ledger.begin_reserve(LeaseTerms::default().ttl, at);
@@ -73,16 +73,16 @@ impl Ledger {
     /// tickets invalid. No earlier visitor is active; only the admissions of that minute still
     /// count.
     #[must_use]
-    pub fn begun_anew(at: Timestamp) -> Self {
+    pub fn started_over(at: Timestamp) -> Self {
         let reserve = Reserve {
             began_at: at,
-            is_timed: true,
+            is_clock_known: true,
             ttl: at.until_next_minute(),
             is_certain: false,
             ends_at: at.minute().next().starts_at(),
         };
         Self {
-            as_of: at,
+            synced_at: at,
             reserve: Some(reserve),
             ..Self::new()
         }
@@ -98,10 +98,10 @@ impl Ledger {
     ) {
         let mut fresh = Self {
             incarnation,
-            terms: self.terms,
+            settings: self.settings,
             longest_seat: self.longest_seat,
-            heard_at: self.heard_at,
-            as_of: self.as_of.max(now),
+            clock_at: self.clock_at,
+            synced_at: self.synced_at.max(now),
             ..Self::new()
         };
         let version = self.revoked.version() + (1 << 32);
@@ -113,7 +113,7 @@ impl Ledger {
             kept.ready_through = group.ready_through;
         }
         *self = fresh;
-        self.begin_reserve(lease_terms.ttl, self.heard_at);
+        self.begin_reserve(lease_terms.ttl, self.clock_at);
         self.assert_sound();
     }
 
@@ -129,10 +129,10 @@ impl Ledger {
     /// Handles a child that has seen another epoch than this one.
     pub(super) fn handle_witness(&mut self, request: &SyncRequest, lease_terms: LeaseTerms) {
         self.longest_seat = self.longest_seat.max(request.longest_known);
-        let at = self.heard_at.max(request.sent_at);
+        let at = self.clock_at.max(request.sent_at);
         let names_this_incarnation = request.parent == Some(self.incarnation);
         self.time_reserve(at, names_this_incarnation && request.is_read_under_parent);
-        let Some(epoch) = request.witnessed else {
+        let Some(epoch) = request.witnessed_epoch else {
             return;
         };
         if let Some(upstream) = &mut self.upstream {
@@ -155,8 +155,8 @@ impl Ledger {
         let Some(reserve) = &mut self.reserve else {
             return;
         };
-        if !reserve.is_timed {
-            reserve.is_timed = is_within;
+        if !reserve.is_clock_known {
+            reserve.is_clock_known = is_within;
             reserve.began_at = reserve.began_at.max(at);
             // Only the lost record knew the children that had stopped reporting before the loss.
             self.logouts
@@ -177,7 +177,7 @@ impl Ledger {
         let is_over = |reserve: Reserve| {
             let is_closed = |group| self.closed_through(group) >= reserve.ends_at;
             let mut groups = self.children.values().map(|child| child.data_center);
-            reserve.is_timed && reserve.ends_at <= self.agreed_now() && groups.all(is_closed)
+            reserve.is_clock_known && reserve.ends_at <= self.agreed_now() && groups.all(is_closed)
         };
         if self.reserve.is_some_and(is_over) {
             self.has_reserved |= self.reserve.is_some_and(|reserve| reserve.is_certain);
@@ -186,10 +186,10 @@ impl Ledger {
     }
 
     fn begin_reserve(&mut self, ttl: DurationMs, at: Timestamp) {
-        let began_at = self.heard_at.max(at);
+        let began_at = self.clock_at.max(at);
         self.reserve = Some(Reserve {
             began_at,
-            is_timed: false,
+            is_clock_known: false,
             ttl,
             is_certain: true,
             ends_at: end_of(began_at, ttl, self.longest_seat),

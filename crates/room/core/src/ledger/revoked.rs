@@ -120,11 +120,11 @@ pub struct Logouts {
     /// Seats that are not freed yet.
     pub unfreed: Vec<UnreleasedSeat>,
     /// Version of the list up to which all children reject tickets.
-    pub refused_through: u64,
+    pub rejected_through: u64,
     /// Time until which a departed child, or one that only a lost record knew, may still admit.
-    pub heed_until: Timestamp,
+    pub missing_until: Timestamp,
     /// Processes that stopped reporting and may still admit, and the time until which each counts.
-    pub missing: BTreeMap<NodeId, Timestamp>,
+    pub missing_processes: BTreeMap<NodeId, Timestamp>,
 }
 
 /// Time after which a process that is cut off accepts no ticket any more, and does not count.
@@ -151,33 +151,35 @@ pub struct UnreleasedSeat {
 impl Logouts {
     /// Records the goodbye of a child: while it drains, it may still admit visitors.
     pub(super) fn note_goodbye(&mut self, drained_by: Timestamp) {
-        self.heed_until = self.heed_until.max(drained_by);
+        self.missing_until = self.missing_until.max(drained_by);
     }
 
     /// Records a child that stopped reporting; its lease ended at `ended_at` by its own clock.
     pub(super) fn note_missing(&mut self, process: NodeId, ended_at: Timestamp) {
         let until = ended_at + FORGOTTEN_AFTER;
-        if self.missing.len() < MISSING_MAX || self.missing.contains_key(&process) {
-            self.missing.insert(process, until);
+        if self.missing_processes.len() < MISSING_MAX
+            || self.missing_processes.contains_key(&process)
+        {
+            self.missing_processes.insert(process, until);
         } else {
-            self.heed_until = self.heed_until.max(until);
+            self.missing_until = self.missing_until.max(until);
         }
     }
 
     /// Records the report of a process: from now on it gets the list, and its predecessors have
     /// ended.
     pub(super) fn note_return(&mut self, request: &SyncRequest) {
-        if self.missing.is_empty() {
+        if self.missing_processes.is_empty() {
             return;
         }
         for process in request.replaces.iter().chain([&request.process]) {
-            self.missing.remove(process);
+            self.missing_processes.remove(process);
         }
     }
 
     /// Whether a process that does not report which tickets it rejects may still admit.
     pub(super) fn may_missing_admit(&self, agreed: Timestamp) -> bool {
-        agreed < self.heed_until || self.missing.values().any(|until| *until > agreed)
+        agreed < self.missing_until || self.missing_processes.values().any(|until| *until > agreed)
     }
 
     /// Records that these entries are in this version of the root's list.
@@ -201,12 +203,14 @@ impl Ledger {
     /// Updates the version of the list up to which all children reject tickets.
     pub(super) fn note_rejections(&mut self) {
         let agreed = self.agreed_now();
-        self.logouts.missing.retain(|_, until| *until > agreed);
+        self.logouts
+            .missing_processes
+            .retain(|_, until| *until > agreed);
         if self.revoked.version() == 0 || self.logouts.may_missing_admit(agreed) {
             return;
         }
-        let known = self.children.values().map(|child| child.refuses_through);
-        self.logouts.refused_through = known.min().unwrap_or(0);
+        let known = self.children.values().map(|child| child.rejects_through);
+        self.logouts.rejected_through = known.min().unwrap_or(0);
     }
 
     /// Frees the seats of sessions whose tickets all nodes reject.
@@ -216,8 +220,8 @@ impl Ledger {
             return;
         }
         let rejected = match &self.upstream {
-            Some(upstream) => upstream.snapshot.refused_through,
-            None => self.logouts.refused_through,
+            Some(upstream) => upstream.snapshot.rejected_through,
+            None => self.logouts.rejected_through,
         };
         let agreed = self.agreed_now();
         let unfreed = core::mem::take(&mut self.logouts.unfreed);
@@ -247,7 +251,7 @@ impl Ledger {
         let frees_at_once = self.is_single_process();
         let is_root = self.upstream.is_none();
         for &entry in running {
-            let until = entry.until.max(self.heard_at + self.longest_seat);
+            let until = entry.until.max(self.clock_at + self.longest_seat);
             let is_new = self.revoked.insert(Revocation { until, ..entry });
             if let Some(seat_ends_at) = entry.seat_ends_at.filter(|_| is_new) {
                 if frees_at_once {

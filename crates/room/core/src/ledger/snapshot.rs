@@ -17,7 +17,7 @@ use crate::watermark::{WaitingCounts, Watermark};
 impl Ledger {
     /// Returns the active visitors, as far as reported.
     #[must_use]
-    pub fn inside(&self) -> u32 {
+    pub fn active(&self) -> u32 {
         let total = self.sums.row.total_after(Timestamp::ZERO);
         u32::try_from(total.max(0)).unwrap_or(u32::MAX)
     }
@@ -34,7 +34,7 @@ impl Ledger {
 
     /// Returns the seats that are leased and, as far as known, unused.
     #[must_use]
-    pub fn seats_lent(&self) -> u64 {
+    pub fn seats_leased(&self) -> u64 {
         self.sums.leased_seats
     }
 
@@ -59,7 +59,7 @@ impl Ledger {
     /// Returns the snapshot for `data_center`, at `now` by the ledger's own clock.
     #[must_use]
     pub fn snapshot(&self, data_center: DataCenterId, now: Timestamp) -> Snapshot {
-        self.snapshot_at(data_center, self.heard_at, now)
+        self.snapshot_at(data_center, self.clock_at, now)
     }
 
     /// Returns the snapshot for a child whose clock shows `at`.
@@ -93,15 +93,15 @@ impl Ledger {
             slots_ahead: LOOK_AHEAD.map(|after| self.slots_ahead(at + after, at)),
             next_free_at: self.next_free_at(at),
             slots_to_spare: slots.saturating_sub(self.waiting_total()),
-            inside: self.inside(),
+            active: self.active(),
             phantoms: self.phantoms(),
-            lent: saturating_u32(self.seats_lent()),
+            leased: saturating_u32(self.seats_leased()),
             seats_free: here.seats_free,
             seats_owed: saturating_u32(self.sums.unmet().claims()),
             admissions_free: here.admissions_free,
             admitted: self.sums.admitted.iter().map(|(&m, &n)| (m, n)).collect(),
             waiting: self.waiting_total(),
-            line: self.sums.compact_queue(),
+            queue: self.sums.compact_queue(),
             closed_through: here.closed_through,
             epoch: self.epoch(),
             reopens_at: self.reserve.map(|reserve| reserve.ends_at),
@@ -110,7 +110,7 @@ impl Ledger {
             traffic: self.traffic(at.minute().previous()),
             longest_known: here.longest_known,
             closing_lag: here.closing_lag,
-            refused_through: self.logouts.refused_through,
+            rejected_through: self.logouts.rejected_through,
         }
     }
 
@@ -133,7 +133,7 @@ impl Ledger {
             reopens_at: root.reopens_at,
             nodes: root.nodes.max(own.nodes),
             traffic: root.traffic.clone(),
-            refused_through: root.refused_through,
+            rejected_through: root.rejected_through,
             ..own
         }
     }
@@ -148,12 +148,12 @@ impl Ledger {
             if !upstream.lease.is_live(at) {
                 return 0;
             }
-            let pool = upstream.lease.held();
-            let seats = u64::from(self.seats_to_admit()) + self.seats_lent();
+            let pool = upstream.lease.balance();
+            let seats = u64::from(self.seats_to_admit()) + self.seats_leased();
             let admissions = self.admissions_leased(minute) + u64::from(pool.admissions_of(minute));
             return saturating_u32(seats.min(admissions));
         }
-        let Some(terms) = self.terms.filter(|_| self.reserve.is_none()) else {
+        let Some(terms) = self.settings.filter(|_| self.reserve.is_none()) else {
             return 0;
         };
         let seats = self.seats_before(soon, terms);
@@ -165,7 +165,7 @@ impl Ledger {
     /// Returns the slots for waiting visitors until `later`: a minute that begins until then brings
     /// its own admissions.
     fn slots_ahead(&self, later: Timestamp, at: Timestamp) -> u32 {
-        let Some(terms) = self.terms.filter(|_| self.reserve.is_none()) else {
+        let Some(terms) = self.settings.filter(|_| self.reserve.is_none()) else {
             return 0;
         };
         if self.upstream.is_some() || later.minute() == at.minute() {
@@ -179,7 +179,7 @@ impl Ledger {
     fn seats_before(&self, soon: Timestamp, terms: RoomFacts) -> u64 {
         let ending = self.sums.row.between(Timestamp::ZERO, soon);
         let ending = u64::try_from(ending).unwrap_or(0);
-        let taken = u64::from(self.inside()) + u64::from(self.phantoms());
+        let taken = u64::from(self.active()) + u64::from(self.phantoms());
         let taken = taken + self.sums.unmet().claims();
         (u64::from(terms.limits.total_active_users) + ending).saturating_sub(taken)
     }
@@ -198,7 +198,7 @@ impl Ledger {
 
     /// Returns the admissions of a minute by data center, if the allocation needs them.
     fn traffic(&self, minute: Minute) -> Arc<Vec<(DataCenterId, u32)>> {
-        if !self.terms.is_some_and(|terms| terms.needs_traffic) {
+        if !self.settings.is_some_and(|terms| terms.needs_traffic) {
             return Arc::default();
         }
         let mut sum: BTreeMap<DataCenterId, u32> = BTreeMap::new();

@@ -60,20 +60,22 @@ impl Child {
     /// The others are kept for active visitors who lack a seat in their present data center. If
     /// they counted, waiting visitors would get none as long as one is kept.
     pub(super) fn seats_to_admit(&self) -> u32 {
-        self.held.seats.saturating_sub(self.wants.kept)
+        self.balance
+            .seats
+            .saturating_sub(self.demand.movers_reserved)
     }
 }
 
 impl Unmet {
     pub(super) fn of(child: &Child) -> Self {
-        let slots = child.wants.slots.saturating_sub(child.seats_to_admit());
-        let credits = child.wants.credits.saturating_sub(child.held.credits);
+        let slots = child.demand.slots.saturating_sub(child.seats_to_admit());
+        let credits = child.demand.credits.saturating_sub(child.balance.credits);
         Self {
             children: u32::from(slots > 0),
             slots: slots.into(),
             credits: credits.into(),
-            first: child.wants.first.into(),
-            later: child.wants.later.into(),
+            first: child.demand.movers_now.into(),
+            later: child.demand.movers_expected.into(),
         }
     }
 
@@ -140,7 +142,7 @@ impl Sums {
         self.row.absorb(&child.row);
         self.add_waiting(&child.waiting);
         self.add_admitted(&child.admitted);
-        self.add_balance(child.held, Unmet::of(child));
+        self.add_balance(child.balance, Unmet::of(child));
         self.nodes = self.nodes.saturating_add(child.nodes);
     }
 
@@ -148,7 +150,7 @@ impl Sums {
         self.row.subtract(&child.row);
         self.remove_waiting(&child.waiting);
         self.remove_admitted(&child.admitted);
-        self.remove_balance(child.held, Unmet::of(child));
+        self.remove_balance(child.balance, Unmet::of(child));
         self.nodes = self.nodes.saturating_sub(child.nodes);
     }
 
@@ -174,9 +176,9 @@ impl Sums {
             self.add_admitted(&new.admitted);
             self.remove_admitted(&known.admitted);
         }
-        self.are_terms_stale |= known.terms != new.terms;
-        self.add_balance(new.held, Unmet::of(&new));
-        self.remove_balance(known.held, Unmet::of(known));
+        self.are_terms_stale |= known.settings != new.settings;
+        self.add_balance(new.balance, Unmet::of(&new));
+        self.remove_balance(known.balance, Unmet::of(known));
         self.nodes = self.nodes.saturating_add(new.nodes);
         self.nodes = self.nodes.saturating_sub(known.nodes);
         *known = new;
@@ -407,7 +409,7 @@ impl Ledger {
         for group in self.groups.values() {
             sums.row.absorb(&group.settled);
         }
-        sums.add_waiting(&self.left_waiting.counts);
+        sums.add_waiting(&self.orphaned_waiting.counts);
         for (&minute, &count) in &self.settled_minutes {
             *sums.admitted.entry(minute).or_insert(0) += count;
         }
@@ -465,15 +467,15 @@ impl Ledger {
         let Some(child) = self.children.get_mut(&node) else {
             return;
         };
-        let (held, unmet) = (child.held, Unmet::of(child));
+        let (held, unmet) = (child.balance, Unmet::of(child));
         change(child);
-        self.sums.add_balance(child.held, Unmet::of(child));
+        self.sums.add_balance(child.balance, Unmet::of(child));
         self.sums.remove_balance(held, unmet);
         if !inherited.is_empty() {
             child.waiting.absorb(inherited);
             self.sums.add_waiting(inherited);
         }
-        child.handed.clone_from(inherited);
+        child.inherited.clone_from(inherited);
     }
 
     pub(super) fn remove_child(&mut self, node: NodeId) -> Option<Child> {
@@ -510,12 +512,12 @@ impl Ledger {
 
     pub(super) fn add_orphaned(&mut self, counts: &WaitingCounts, until: Timestamp) {
         self.sums.add_waiting(counts);
-        self.left_waiting.counts.absorb(counts);
-        self.left_waiting.until = self.left_waiting.until.max(until);
+        self.orphaned_waiting.counts.absorb(counts);
+        self.orphaned_waiting.until = self.orphaned_waiting.until.max(until);
     }
 
     pub(super) fn take_orphaned(&mut self) -> WaitingCounts {
-        let counts = core::mem::take(&mut self.left_waiting.counts);
+        let counts = core::mem::take(&mut self.orphaned_waiting.counts);
         self.sums.remove_waiting(&counts);
         counts
     }

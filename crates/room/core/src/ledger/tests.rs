@@ -9,7 +9,7 @@ use alloc::vec;
 use super::*;
 use crate::id::VisitorId;
 use crate::rules::Limits;
-use crate::sync::{Answer, LeaseDemand, Revocation};
+use crate::sync::{LeaseDemand, LeaseReply, Revocation};
 
 pub(super) const START: Timestamp = Timestamp(1_694_432_700_000);
 const LONGEST: DurationMs = DurationMs(310_000);
@@ -23,13 +23,13 @@ pub(super) fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
         sent_at: START,
         is_read_under_parent: true,
         parent: (generation != 0).then_some(Incarnation(0)),
-        witnessed: None,
+        witnessed_epoch: None,
         number,
-        answered: (number > 1).then_some(number - 1),
+        applied_reply: (number > 1).then_some(number - 1),
         generation: (generation != 0).then_some(generation),
         is_final: generation == 0,
-        held: LeaseBalance::default(),
-        wants: LeaseDemand::default(),
+        balance: LeaseBalance::default(),
+        demand: LeaseDemand::default(),
         used: LeaseUsage::default(),
         admitted: vec![],
         row: SeatRow::default(),
@@ -40,8 +40,8 @@ pub(super) fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
         waiting: WaitingCounts::new(),
         revocations: vec![],
         revoked_version: 0,
-        refuses_through: 0,
-        terms: RoomFacts {
+        rejects_through: 0,
+        settings: RoomFacts {
             limits: Limits {
                 total_active_users: 10,
                 new_users_per_minute: 60,
@@ -54,7 +54,7 @@ pub(super) fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
     }
 }
 
-pub(super) fn grant(ledger: Ledger, request: &SyncRequest, now: Timestamp) -> (Ledger, Answer) {
+pub(super) fn grant(ledger: Ledger, request: &SyncRequest, now: Timestamp) -> (Ledger, LeaseReply) {
     let request = SyncRequest {
         sent_at: now,
         ..request.clone()
@@ -68,7 +68,7 @@ pub(super) fn grant(ledger: Ledger, request: &SyncRequest, now: Timestamp) -> (L
 /// Makes a ledger in which child 1 has leased all ten slots and `credits`, and used none.
 fn ten_leased(credits: u32) -> Ledger {
     let mut first = request(1, 1, 0);
-    first.wants = LeaseDemand {
+    first.demand = LeaseDemand {
         slots: 10,
         credits,
         ..LeaseDemand::default()
@@ -82,48 +82,48 @@ fn ten_leased(credits: u32) -> Ledger {
 #[test]
 fn leased_slots_are_not_granted_again() {
     let mut other = request(2, 1, 0);
-    other.wants.slots = 5;
+    other.demand.slots = 5;
     let (ledger, reply) = grant(ten_leased(0), &other, START);
     assert_eq!(reply.granted.seats, 0);
-    assert!(reply.snapshot.is_dry());
-    assert_eq!(ledger.seats_lent(), 10);
+    assert!(reply.snapshot.is_exhausted());
+    assert_eq!(ledger.seats_leased(), 10);
 }
 
 #[test]
 fn an_active_visitor_gets_a_seat_before_all_others() {
     let mut movers = request(1, 1, 0);
-    (movers.wants.first, movers.wants.later) = (2, 5);
+    (movers.demand.movers_now, movers.demand.movers_expected) = (2, 5);
     let (ledger, reply) = grant(Ledger::new(), &movers, START);
     assert_eq!((reply.granted.seats, reply.granted.admissions), (2, 0));
     assert_eq!(reply.snapshot.seats_free, 3, "for waiting visitors");
     let mut waiting = request(2, 1, 0);
-    waiting.wants.slots = 9;
+    waiting.demand.slots = 9;
     let (ledger, reply) = grant(ledger, &waiting, START);
     assert_eq!(reply.granted.seats, 3);
     movers = request(1, 2, 1);
-    movers.held.seats = 2;
-    movers.wants.first = 4;
+    movers.balance.seats = 2;
+    movers.demand.movers_now = 4;
     let (ledger, reply) = grant(ledger, &movers, START);
     assert_eq!(reply.granted.seats, 4);
-    assert_eq!((ledger.seats_free(), ledger.unmet().first), (1, 0));
+    assert_eq!((ledger.seats_free(), ledger.unmet().movers_now), (1, 0));
 }
 
 #[test]
 fn a_seat_kept_for_a_mover_meets_no_other_demand() {
     let mut first = request(1, 1, 0);
-    first.wants.first = 1;
+    first.demand.movers_now = 1;
     let (ledger, reply) = grant(Ledger::new(), &first, START);
     assert_eq!((reply.granted.seats, reply.granted.admissions), (1, 0));
     let mut next = request(1, 2, 1);
-    next.held.seats = 1;
-    (next.wants.slots, next.wants.kept) = (1, 1);
+    next.balance.seats = 1;
+    (next.demand.slots, next.demand.movers_reserved) = (1, 1);
     let (ledger, reply) = grant(ledger, &next, START);
     assert_eq!((reply.granted.seats, reply.granted.admissions), (1, 1));
     assert_eq!(ledger.unmet().slots, 0);
     // Without a waiting visitor it gets no admission for the seat that is kept.
     let mut idle = request(1, 3, 1);
-    idle.held.seats = 1;
-    idle.wants.kept = 1;
+    idle.balance.seats = 1;
+    idle.demand.movers_reserved = 1;
     let (_, reply) = grant(ledger, &idle, START);
     assert_eq!((reply.granted.seats, reply.granted.admissions), (0, 0));
 }
@@ -133,7 +133,7 @@ fn a_lease_given_up_is_void_and_so_are_its_claims() {
     let ledger = ten_leased(0);
     let late = START + LEASE_TTL;
     let mut claim = request(1, 2, 1);
-    claim.held.seats = 10;
+    claim.balance.seats = 10;
     let (ledger, reply) = ledger.sync(&claim, LeaseTerms::default(), late);
     assert_eq!(
         reply,
@@ -153,7 +153,7 @@ fn a_lease_given_up_is_void_and_so_are_its_claims() {
         0,
         "its final report replaces its possible seats"
     );
-    assert_eq!((ledger.inside(), ledger.seats_lent()), (1, 0));
+    assert_eq!((ledger.active(), ledger.seats_leased()), (1, 0));
 }
 
 #[test]
@@ -181,14 +181,14 @@ fn an_interval_frees_its_seats_when_the_slowest_child_closed_it() {
     };
     let (ledger, _) = grant(ledger, &fast, end);
     assert_eq!(
-        ledger.inside(),
+        ledger.active(),
         1,
         "the other child may still accept its ticket"
     );
     let mut slow = request(2, 2, 2);
     slow.closed_through = end;
     let (ledger, _) = grant(ledger, &slow, end + DurationMs(300));
-    assert_eq!(ledger.inside(), 0);
+    assert_eq!(ledger.active(), 0);
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn a_goodbye_leaves_seats_but_no_phantoms() {
     goodbye.waiting.add(START, 7);
     let (ledger, _) = grant(ten_leased(5), &goodbye, START + DurationMs(1));
     assert_eq!(
-        (ledger.inside(), ledger.phantoms(), ledger.seats_lent()),
+        (ledger.active(), ledger.phantoms(), ledger.seats_leased()),
         (1, 0, 0)
     );
     let (_, reply) = grant(ledger, &request(2, 1, 0), START + DurationMs(2));
@@ -218,7 +218,7 @@ fn a_new_epoch_grants_no_slots_until_all_earlier_leases_have_ended() {
     ledger.begin_epoch(Incarnation(7), LeaseTerms::default(), START);
     let reopens_at = START + LEASE_TTL + LONGEST;
     let mut first = request(2, 1, 0);
-    first.wants = LeaseDemand {
+    first.demand = LeaseDemand {
         slots: 5,
         credits: 3,
         ..LeaseDemand::default()
@@ -250,9 +250,9 @@ fn a_new_epoch_grants_no_slots_until_all_earlier_leases_have_ended() {
 #[test]
 fn while_visitors_wait_admissions_are_granted_at_an_even_pace() {
     let mut first = request(1, 1, 0);
-    first.wants.slots = 60;
-    first.terms.limits.total_active_users = 1_000;
-    first.held.minute = START.minute();
+    first.demand.slots = 60;
+    first.settings.limits.total_active_users = 1_000;
+    first.balance.minute = START.minute();
     first.waiting.add(START, 500);
     let (ledger, reply) = grant(Ledger::new(), &first, START + DurationMs(10_000));
     assert_eq!(
@@ -262,8 +262,8 @@ fn while_visitors_wait_admissions_are_granted_at_an_even_pace() {
     first.number = 2;
     first.generation = Some(1);
     first.is_final = false;
-    first.held = reply.granted;
-    first.terms.pacing = false;
+    first.balance = reply.granted;
+    first.settings.pacing = false;
     let (_, reply) = grant(ledger, &first, START + DurationMs(10_000));
     assert_eq!(reply.granted.admissions, 49);
 }
@@ -281,12 +281,12 @@ fn a_revocation_frees_one_seat_once_even_if_two_nodes_report_it() {
     first.row.add(end);
     first.revocations = vec![revocation];
     let (ledger, reply) = grant(Ledger::new(), &first, START);
-    assert_eq!(ledger.inside(), 1);
+    assert_eq!(ledger.active(), 1);
     assert_eq!(reply.revoked, Some((1, vec![revocation])));
     let mut other = request(2, 1, 0);
     other.revocations = vec![revocation];
     let (ledger, _) = grant(ledger, &other, START);
-    assert_eq!(ledger.inside(), 1);
+    assert_eq!(ledger.active(), 1);
 }
 
 #[test]
@@ -301,7 +301,7 @@ fn a_late_revocation_does_not_free_a_second_seat() {
         until: late - closing::CLOCKS_APART,
     }];
     let (ledger, _) = grant(Ledger::new(), &first, late);
-    assert_eq!(ledger.inside(), 1);
+    assert_eq!(ledger.active(), 1);
 }
 
 #[test]
@@ -309,22 +309,22 @@ fn a_phantom_ends_no_sooner_than_its_seats_interval() {
     // A gives a seat and ends without a report; B, whose clock lags, extends it.
     let (seat_end, moved_to) = (START + LONGEST, START + LONGEST + DurationMs(100_000));
     let mut a = request(1, 1, 0);
-    a.wants.slots = 1;
+    a.demand.slots = 1;
     let (ledger, _) = grant(Ledger::new(), &a, START);
     let ended_at = START + LEASE_TTL;
     let mut b = request(2, 1, 0);
     b.row.shift(seat_end, moved_to);
     let (ledger, _) = grant(ledger, &b, ended_at);
-    assert_eq!(ledger.inside() + ledger.phantoms(), 1);
+    assert_eq!(ledger.active() + ledger.phantoms(), 1);
     b.number = 2;
     b.is_final = true;
     let (ledger, _) = grant(ledger, &b, ended_at + LONGEST + DurationMs(1));
-    assert_eq!(ledger.inside() + ledger.phantoms(), 1, "not closed yet");
+    assert_eq!(ledger.active() + ledger.phantoms(), 1, "not closed yet");
     b.number = 3;
     b.closed_through = ended_at + LONGEST;
     b.row.drop_through(b.closed_through);
     let (ledger, _) = grant(ledger, &b, ended_at + LONGEST + DurationMs(2));
-    assert_eq!(ledger.inside() + ledger.phantoms(), 1);
+    assert_eq!(ledger.active() + ledger.phantoms(), 1);
 }
 
 #[test]
@@ -338,9 +338,9 @@ fn a_clock_that_is_an_hour_ahead_closes_nothing_before_its_time() {
         let (ledger, _) = grant(Ledger::new(), &request(2, 1, 0), START);
         let terms = LeaseTerms::default();
         let (ledger, _) = ledger.sync(&ahead, terms, store_now);
-        assert_eq!(ledger.heard_at, START);
+        assert_eq!(ledger.clock_at, START);
         assert_eq!(ledger.closed_through(DataCenterId(1)), START);
-        assert_eq!(ledger.inside(), 1);
+        assert_eq!(ledger.active(), 1);
     }
 }
 
@@ -365,9 +365,9 @@ fn a_store_clock_stepped_back_extends_leases_by_one_length_at_most() {
 fn while_configurations_differ_the_lower_limit_applies() {
     let (ledger, _) = grant(Ledger::new(), &request(1, 1, 0), START);
     let mut higher = request(2, 1, 0);
-    higher.terms.limits.total_active_users = 1_000;
-    higher.terms.limits.new_users_per_minute = 1_000;
-    higher.wants.slots = 500;
+    higher.settings.limits.total_active_users = 1_000;
+    higher.settings.limits.new_users_per_minute = 1_000;
+    higher.demand.slots = 500;
     let (_, reply) = grant(ledger, &higher, START);
     assert_eq!((reply.granted.seats, reply.granted.admissions), (10, 10));
 }
@@ -379,7 +379,7 @@ fn a_burst_at_one_of_many_nodes_gets_all_free_slots() {
         ledger = grant(ledger, &request(node, 1, 0), START).0;
     }
     let mut burst = request(1, 1, 0);
-    burst.wants.slots = 10;
+    burst.demand.slots = 10;
     let (_, reply) = grant(ledger, &burst, START);
     assert_eq!(reply.granted.seats, 10);
 }
@@ -393,7 +393,7 @@ fn waiting_visitors_in_a_lost_reply_are_handed_over_again() {
     let (ledger, lost) = grant(ledger, &request(2, 1, 0), START);
     assert_eq!(lost.inherited, [(START, 7)].into());
     let mut again = request(2, 2, 0);
-    again.answered = None;
+    again.applied_reply = None;
     let (ledger, reply) = grant(ledger, &again, START);
     assert_eq!(reply.inherited, [(START, 7)].into());
     let mut next = request(2, 3, reply.generation.unwrap());
@@ -407,12 +407,12 @@ fn waiting_visitors_in_a_lost_reply_are_handed_over_again() {
 fn the_first_waiting_visitors_count_as_users_of_an_ended_nodes_lease() {
     let second = DurationMs(1_000);
     let mut first = request(1, 1, 0);
-    first.wants.slots = 4;
-    first.terms.pacing = false;
+    first.demand.slots = 4;
+    first.settings.pacing = false;
     first.waiting = [(START, 3), (START + second, 5)].into();
     let (mut ledger, reply) = grant(Ledger::new(), &first, START);
     assert_eq!(reply.granted.seats, 4);
-    ledger.presume_children_dead(START + second);
+    ledger.give_up_all_leases(START + second);
     let (_, reply) = grant(ledger, &request(2, 1, 0), START + second);
     assert_eq!(reply.inherited, [(START + second, 4)].into());
 }
@@ -422,8 +422,8 @@ fn a_lowered_limit_grants_nothing_before_enough_sessions_end() {
     let mut ledger = ten_leased(0);
     for number in 2..4 {
         let mut next = request(1, number, 1);
-        next.wants.slots = 5;
-        next.terms.limits.total_active_users = 3;
+        next.demand.slots = 5;
+        next.settings.limits.total_active_users = 3;
         for _ in 0..4 {
             next.row.add(START + DurationMs(100_000));
         }
@@ -431,5 +431,5 @@ fn a_lowered_limit_grants_nothing_before_enough_sessions_end() {
         assert_eq!(reply.granted.seats, 0);
         ledger = after;
     }
-    assert_eq!(ledger.inside(), 4);
+    assert_eq!(ledger.active(), 4);
 }

@@ -16,7 +16,7 @@ use super::grant::saturating_u32;
 use super::{Child, Ledger, Logouts, RevokedList};
 use crate::id::{DataCenterId, Epoch, Incarnation};
 use crate::lease::Lease;
-use crate::sync::{Answer, LeaseBalance, LeaseDemand, LeaseUsage, Reply, Revocation, Snapshot};
+use crate::sync::{LeaseBalance, LeaseDemand, LeaseReply, LeaseUsage, Reply, Revocation, Snapshot};
 use crate::time::{DurationMs, Timestamp};
 
 /// Interval at which a node looks for a late reply.
@@ -35,7 +35,7 @@ pub struct Upstream {
     /// Whether a clock was read since then: that of a child that knows the epoch.
     pub is_read_under_parent: bool,
     /// Newest request whose reply was applied; `None` before the first.
-    pub answered: Option<u64>,
+    pub applied_reply: Option<u64>,
     /// Usage of all leases in this incarnation.
     pub used: LeaseUsage,
     /// Newest snapshot of the root.
@@ -43,28 +43,28 @@ pub struct Upstream {
     /// Time of that reply, by the ledger's own clock.
     pub snapshot_at: Timestamp,
     /// Time of the newest request, by the same clock.
-    pub asked_at: Timestamp,
+    pub requested_at: Timestamp,
     /// Recent round trip to the root until its reply is applied; zero before the first.
-    pub trip: DurationMs,
+    pub round_trip: DurationMs,
     /// Whether the newest request reported waiting visitors or a demand; a later one withdraws it
     /// as soon as it is over.
-    pub has_wished: bool,
+    pub has_demand: bool,
     /// Nodes in the newest request; other data centers divide by them.
-    pub told_nodes: u32,
+    pub reported_nodes: u32,
     /// End through which the nodes treated tickets as over, in the newest request.
-    pub told_closed: Timestamp,
+    pub reported_closed: Timestamp,
     /// Whether seats of revoked sessions were freed since the newest request.
     pub has_freed: bool,
     /// Epoch that a child has seen and the root may not know of.
-    pub witnessed: Option<Epoch>,
+    pub witnessed_epoch: Option<Epoch>,
     /// Logouts that the root has not confirmed.
     pub unconfirmed: Vec<Revocation>,
     /// Version of the root's list of logouts that was merged last.
     pub revoked_version: u64,
     /// Version of the root's list, and the version of the own one that has all of it.
-    pub telling: (u64, u64),
+    pub pending_version: (u64, u64),
     /// Newest version of the root's list that all children know.
-    pub told: u64,
+    pub known_to_children: u64,
     /// Recent grants to children.
     pub demand: UpstreamDemand,
 }
@@ -122,21 +122,21 @@ impl Upstream {
             lease: Lease::default(),
             parent: None,
             is_read_under_parent: false,
-            answered: None,
+            applied_reply: None,
             used: LeaseUsage::default(),
             snapshot: Snapshot::default(),
             snapshot_at: Timestamp::ZERO,
-            asked_at: Timestamp::ZERO,
-            trip: DurationMs::ZERO,
-            has_wished: false,
-            told_nodes: 0,
-            told_closed: Timestamp::ZERO,
+            requested_at: Timestamp::ZERO,
+            round_trip: DurationMs::ZERO,
+            has_demand: false,
+            reported_nodes: 0,
+            reported_closed: Timestamp::ZERO,
             has_freed: false,
-            witnessed: None,
+            witnessed_epoch: None,
             unconfirmed: Vec::new(),
             revoked_version: 0,
-            telling: (0, 0),
-            told: 0,
+            pending_version: (0, 0),
+            known_to_children: 0,
             demand: UpstreamDemand::default(),
         }
     }
@@ -168,26 +168,30 @@ impl Upstream {
                 .saturating_sub(u64::from(new))
                 .saturating_sub(used)
         };
-        let [admissions, ahead] = old.held.by_minute().map(|(minute, held)| {
+        let [admissions, next_minute] = old.balance.by_minute().map(|(minute, held)| {
             let in_minute = |child: &Child| {
                 let known = child.admitted.iter().find(|(m, _)| *m == minute);
                 known.map_or(0, |&(_, count)| count)
             };
             let admitted = in_minute(new).saturating_sub(in_minute(old));
-            saturating_u32(left(held, new.held.admissions_of(minute), admitted.into()))
+            saturating_u32(left(
+                held,
+                new.balance.admissions_of(minute),
+                admitted.into(),
+            ))
         });
         self.lease.take_back(LeaseBalance {
-            seats: saturating_u32(left(old.held.seats, new.held.seats, seats_used)),
-            credits: saturating_u32(left(old.held.credits, new.held.credits, credits_used)),
+            seats: saturating_u32(left(old.balance.seats, new.balance.seats, seats_used)),
+            credits: saturating_u32(left(old.balance.credits, new.balance.credits, credits_used)),
             admissions,
-            ahead,
-            minute: old.held.minute,
+            next_minute,
+            minute: old.balance.minute,
         });
     }
 
     /// Returns the balance under the old limits to the root.
     pub(super) fn handle_new_terms(&mut self) {
-        let credits = self.lease.held().credits;
+        let credits = self.lease.balance().credits;
         self.lease.give_back(LeaseBalance {
             credits,
             ..LeaseBalance::default()
@@ -199,27 +203,27 @@ impl Upstream {
             .parent
             .is_none_or(|incarnation| incarnation.epoch() != epoch)
         {
-            self.witnessed = Some(epoch);
+            self.witnessed_epoch = Some(epoch);
         }
     }
 
     /// Notes the version of the root's list of logouts that all children know, and the next one.
     pub(super) fn note_children_versions(&mut self, own: &RevokedList, logouts: &Logouts) {
-        let (root, here) = self.telling;
-        if here <= logouts.refused_through {
-            self.told = root;
-            self.telling = (self.revoked_version, own.version());
+        let (root, here) = self.pending_version;
+        if here <= logouts.rejected_through {
+            self.known_to_children = root;
+            self.pending_version = (self.revoked_version, own.version());
         }
     }
 
     /// Updates the round trip. A late reply may have been carried late, because no visitor waited
     /// for it: the estimate falls at once and rises slowly.
     fn note_trip(&mut self, now: Timestamp) {
-        let took = now.since(self.asked_at).min(UPSTREAM_TIME_OUT_MAX);
-        self.trip = if self.trip == DurationMs::ZERO {
+        let took = now.since(self.requested_at).min(UPSTREAM_TIME_OUT_MAX);
+        self.round_trip = if self.round_trip == DurationMs::ZERO {
             took
         } else {
-            took.min(DurationMs(self.trip.0 + self.trip.0 / 4 + 1))
+            took.min(DurationMs(self.round_trip.0 + self.round_trip.0 / 4 + 1))
         };
     }
 
@@ -228,14 +232,14 @@ impl Upstream {
     #[must_use]
     pub fn back_after(&self, now: Timestamp) -> Option<DurationMs> {
         let is_pending = self.lease.is_waiting_for_reply();
-        let left = (self.asked_at + self.trip).since(now);
+        let left = (self.requested_at + self.round_trip).since(now);
         is_pending.then_some(left.max(LATE_POLL))
     }
 
     /// Whether the root's last reply is recent, by the ledger's own clock.
     pub(super) fn is_snapshot_fresh(&self, now: Timestamp) -> bool {
         // After a step back of the clock its age is unknown.
-        self.answered.is_some()
+        self.applied_reply.is_some()
             && now >= self.snapshot_at
             && now.since(self.snapshot_at) < QUIET_AFTER
     }
@@ -281,7 +285,7 @@ impl Ledger {
                 is_newest
             }
             Reply::Granted(lease_reply) => {
-                if !upstream.lease.handle_answer(&lease_reply) {
+                if !upstream.lease.handle_lease_reply(&lease_reply) {
                     return false;
                 }
                 self.apply_root_lease(lease_reply, now);
@@ -290,14 +294,14 @@ impl Ledger {
         }
     }
 
-    fn apply_root_lease(&mut self, lease_reply: Answer, now: Timestamp) {
+    fn apply_root_lease(&mut self, lease_reply: LeaseReply, now: Timestamp) {
         let Some(upstream) = self.upstream.as_deref_mut() else {
             return;
         };
         upstream.is_read_under_parent &= upstream.parent == Some(lease_reply.incarnation);
         upstream.parent = Some(lease_reply.incarnation);
-        upstream.answered = Some(lease_reply.number);
-        upstream.witnessed = None;
+        upstream.applied_reply = Some(lease_reply.number);
+        upstream.witnessed_epoch = None;
         upstream.snapshot = lease_reply.snapshot;
         upstream.snapshot_at = now;
         upstream.note_trip(now);
@@ -333,13 +337,13 @@ impl Ledger {
             self.incarnation.0.rotate_left(23) ^ root.0.wrapping_mul(0x9e37_79b9_7f4a_7c15),
         );
         let mut fresh = Self::below_root(incarnation, old.data_center);
-        fresh.terms = self.terms;
+        fresh.settings = self.settings;
         fresh.longest_seat = self.longest_seat;
-        fresh.heard_at = self.heard_at;
-        fresh.as_of = self.as_of;
+        fresh.clock_at = self.clock_at;
+        fresh.synced_at = self.synced_at;
         fresh.revoked = core::mem::take(&mut self.revoked);
         if let Some(upstream) = fresh.upstream.as_deref_mut() {
-            upstream.witnessed = Some(old.snapshot.epoch);
+            upstream.witnessed_epoch = Some(old.snapshot.epoch);
             let entries = fresh.revoked.to_vec().into_iter();
             upstream.unconfirmed = entries.map(Revocation::without_seat).collect();
         }

@@ -10,21 +10,21 @@ use crate::time::Timestamp;
 
 /// Request of a visitor with an accepted ticket.
 #[derive(Clone, Copy, Debug)]
-pub struct Return {
+pub struct CheckInRequest {
     /// Ticket of the visitor, authentic.
     pub ticket: Ticket,
     /// Whether the request is for a page, and not for a resource that a page loads.
     pub is_navigation: bool,
     /// Whether it may wait for one round trip to the parent: only for a seat here, and only while
     /// it has one in another data center.
-    pub may_ask_parent: bool,
+    pub may_sync: bool,
 }
 
 impl Room {
     /// Decides about a visitor with an accepted ticket.
-    pub fn handle_check_in(&mut self, visit: Return, now: Timestamp) -> CheckIn {
+    pub fn handle_check_in(&mut self, visit: CheckInRequest, now: Timestamp) -> CheckIn {
         let mut visit = visit;
-        visit.may_ask_parent &= !self.has_left;
+        visit.may_sync &= !self.has_left;
         let ticket = visit.ticket;
         // After so long without a lease the parent does not count on this process any more.
         let is_forgotten = now >= self.accepts_tickets_until();
@@ -33,7 +33,7 @@ impl Room {
         }
         let closed_through = self.snapshot.closed_through;
         let standing = ticket.standing(now, closed_through, &self.rules);
-        if !matches!(standing, Standing::Inside { .. }) {
+        if !matches!(standing, Standing::Active { .. }) {
             return CheckIn::Over;
         }
         if ticket.is_from_the_future(now) {
@@ -69,12 +69,12 @@ impl Room {
     /// Notes a running seat of another epoch: a ledger has lost its record.
     fn note_epoch(&mut self, seat: Seat, now: Timestamp) {
         let is_known = seat.epoch == self.snapshot.epoch || seat.epoch == Epoch::ALONE;
-        if !is_known && self.has_heard_from_parent() && seat.ends_at > now {
+        if !is_known && self.has_parent_reply() && seat.ends_at > now {
             self.witnessed = Some(seat.epoch);
         }
     }
 
-    fn check_in_own_seat(&mut self, visit: Return, seat: Seat, now: Timestamp) -> CheckIn {
+    fn check_in_own_seat(&mut self, visit: CheckInRequest, seat: Seat, now: Timestamp) -> CheckIn {
         let ticket = visit.ticket;
         let written_end = ticket.seats.of(seat.data_center).map(|s| s.ends_at);
         let is_older = written_end.is_some_and(|end| end < seat.ends_at);
@@ -91,7 +91,7 @@ impl Room {
             if !is_older {
                 return CheckIn::Pass;
             }
-            self.counters.older_tickets += 1;
+            self.counters.outdated_tickets += 1;
             return CheckIn::Renewed(current);
         };
         if self.take_credit(now).is_err() {
@@ -147,7 +147,7 @@ impl Room {
 
     /// Gives a visitor with a seat in another data center, or of another epoch, one here if one is
     /// free.
-    fn take_seat_here(&mut self, visit: Return, now: Timestamp) -> CheckIn {
+    fn take_seat_here(&mut self, visit: CheckInRequest, now: Timestamp) -> CheckIn {
         if !self.rules.session_renewal {
             return CheckIn::Pass;
         }
@@ -159,7 +159,7 @@ impl Room {
                 ends_at: newest.ends_at,
                 epoch: self.snapshot.epoch,
             });
-            self.counters.older_tickets += 1;
+            self.counters.outdated_tickets += 1;
             return CheckIn::Renewed(ticket);
         }
         if self.take_seat(now).is_err() {
@@ -214,7 +214,7 @@ impl Room {
 
     /// Handles a visitor without a free seat here: it stays active, and has priority over waiting
     /// ones.
-    fn pass_without_seat(&mut self, visit: Return, now: Timestamp) -> CheckIn {
+    fn pass_without_seat(&mut self, visit: CheckInRequest, now: Timestamp) -> CheckIn {
         let ticket = visit.ticket;
         let ends_at = ticket.seats.ends_at().unwrap_or_default();
         if !self.uses_leases() {
@@ -225,16 +225,16 @@ impl Room {
         let seat = (ticket.last_check_in_at, ends_at);
         let session = self.rules.session_duration;
         self.moving.note(ticket.visitor, seat, session, now);
-        if visit.may_ask_parent && self.lease.is_live(now) {
+        if visit.may_sync && self.lease.is_live(now) {
             self.moving.note_pending();
         }
         self.pass(visit, now)
     }
 
     /// Passes without a seat here, or waits for one round trip to a reachable parent.
-    fn pass(&mut self, visit: Return, now: Timestamp) -> CheckIn {
-        if visit.may_ask_parent && self.lease.is_live(now) {
-            return CheckIn::AskParent;
+    fn pass(&mut self, visit: CheckInRequest, now: Timestamp) -> CheckIn {
+        if visit.may_sync && self.lease.is_live(now) {
+            return CheckIn::SyncWithParent;
         }
         self.counters.passed_unrenewed += 1;
         CheckIn::Pass

@@ -2,7 +2,7 @@
 
 use super::{Room, Verdict, Visit};
 use crate::estimate::{
-    PAGE_RELOAD, REFRESH_AFTER_FIRST, REFRESH_AFTER_LAST, ask_after, refresh_before_turn,
+    PAGE_RELOAD, REFRESH_AFTER_FIRST, REFRESH_AFTER_LAST, refresh_after, refresh_before_turn,
 };
 use crate::id::VisitorId;
 use crate::order::ROUND;
@@ -29,7 +29,7 @@ impl Room {
                 people_ahead: None,
                 people_waiting: 0,
                 wait: None,
-                ask_after: None,
+                refresh_after: None,
                 arrived_at,
             };
             return Verdict::Queue(None, position);
@@ -72,7 +72,7 @@ impl Room {
             let refresh = QueueRequest {
                 visitor: visit.visitor,
                 rank,
-                ask_after: next_refresh,
+                refresh_after: next_refresh,
             };
             self.waiting.handle_refresh(refresh, now);
         }
@@ -81,7 +81,7 @@ impl Room {
             people_ahead: self.is_order_known(reason).then_some(ahead),
             people_waiting,
             wait,
-            ask_after: Some(ask_after),
+            refresh_after: Some(ask_after),
             arrived_at,
         }
     }
@@ -90,7 +90,7 @@ impl Room {
     /// position. If all of them refreshed as late as the middle one, seats for the first would stay
     /// empty. So each draws a number, only for the refresh.
     fn turn(&self, visitor: VisitorId, rank: Timestamp, ahead: u32) -> u32 {
-        let beside = people_beside(&self.snapshot.line, rank);
+        let beside = people_beside(&self.snapshot.queue, rank);
         let drawn = self.identity.lottery_key.draw(visitor, rank.0);
         let before = (u128::from(drawn) * u128::from(beside)) >> 64;
         let before = u32::try_from(before).unwrap_or(beside);
@@ -101,7 +101,7 @@ impl Room {
     pub(super) fn oldest_waiting(&mut self, now: Timestamp) -> Option<Timestamp> {
         let here = self.waiting.oldest(now);
         // Visitors of this node are in the queue as well, and may have entered since.
-        let line = self.snapshot.line.iter().take(EXACT_BUCKETS);
+        let line = self.snapshot.queue.iter().take(EXACT_BUCKETS);
         let at_other_nodes = line.into_iter().find(|&(rank, count)| {
             let own = self.reported_waiting.iter().find(|&(own, _)| own == rank);
             count > own.map_or(0, |(_, count)| count)
@@ -113,7 +113,7 @@ impl Room {
     /// Returns the time by which a visitor of this rank must have refreshed, if another node chose
     /// the interval as this one would.
     pub(super) fn latest_refresh(&mut self, rank: Timestamp, now: Timestamp) -> Timestamp {
-        let ahead = people_before(&self.snapshot.line, rank);
+        let ahead = people_before(&self.snapshot.queue, rank);
         let waiting = self.snapshot.waiting;
         let reason = self
             .general_queue_reason(now)
@@ -126,7 +126,7 @@ impl Room {
     /// Returns the visitors before `rank` at other nodes: in the whole queue, less those of this
     /// node.
     fn people_before_at_other_nodes(&self, rank: Timestamp) -> u32 {
-        let all = people_before(&self.snapshot.line, rank);
+        let all = people_before(&self.snapshot.queue, rank);
         all.saturating_sub(people_before(&self.reported_waiting, rank))
     }
 
@@ -173,7 +173,7 @@ impl Room {
             // Every visitor refreshes at least once in a round.
             return DurationMs(ROUND.0 - jitter % (ROUND.0 / 8));
         }
-        let by_position = ask_after(Some(ahead), wait, jitter);
+        let by_position = refresh_after(Some(ahead), wait, jitter);
         if !self.is_snapshot_fresh(now) {
             return by_position;
         }
@@ -203,7 +203,7 @@ fn refresh_at_opening(until: DurationMs, waiting: u32, jitter: u64) -> DurationM
     let spread = (u64::from(waiting) * 1_000 / OPENING_REFRESHES_PER_SECOND).clamp(1_000, 30_000);
     let at_opening = DurationMs(until.0 + jitter % spread);
     if at_opening > REFRESH_AFTER_LAST {
-        ask_after(Some(u32::MAX), None, jitter)
+        refresh_after(Some(u32::MAX), None, jitter)
     } else {
         at_opening.max(REFRESH_AFTER_FIRST)
     }

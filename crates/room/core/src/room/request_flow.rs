@@ -3,7 +3,7 @@
 //! The caller performs what a [`Step`] demands and goes on. Production awaits round trips in
 //! between, the simulator schedules events; the decisions and their times are the same.
 
-use super::check_in::Return;
+use super::check_in::CheckInRequest;
 use super::{CheckIn, Room, Verdict, Visit};
 use crate::allocation::CounterKey;
 use crate::id::VisitorId;
@@ -13,7 +13,7 @@ use crate::time::Timestamp;
 
 /// Properties of a request that a room needs.
 #[derive(Clone, Copy, Debug)]
-pub struct ArrivalKind {
+pub struct VisitorArrival {
     /// Ticket of the visitor, authentic; the one with the best standing if there are several.
     pub ticket: Option<Ticket>,
     /// Identifier of the visitor if it counts as new.
@@ -32,7 +32,7 @@ pub enum Intent {
     /// Admission.
     Enter,
     /// Information for a new visitor: its position. A waiting ticket may be admitted.
-    Look,
+    Poll,
     /// Position in the queue: the visitor has to wait, whatever is free.
     Wait,
 }
@@ -57,11 +57,11 @@ pub enum Step {
     /// Final: queue, with this ticket (none where there is no queue).
     Queue(Option<Ticket>, QueuePosition),
     /// Final, for [`Intent::Look`]: the visitor would be admitted.
-    MayCome,
+    WouldAdmit,
     /// The visitor is not active. Check the overrides, then go on.
-    NotInside,
+    NotActive,
     /// Wait for the reply to a sync that begins now, then go on.
-    AskParent,
+    SyncWithParent,
     /// Take the next number of this counter, then go on with [`RequestFlow::handle_number`].
     TakeNumber(CounterKey),
 }
@@ -70,7 +70,7 @@ pub enum Step {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum VisitorState {
     /// Active: its ticket was accepted and has not ended.
-    Inside,
+    Active,
     /// Waiting: it has a waiting ticket.
     Waiting,
     /// New: it has no valid ticket.
@@ -80,7 +80,7 @@ pub enum VisitorState {
 /// Request, and its progress through the room.
 #[derive(Clone, Debug)]
 pub struct RequestFlow {
-    arrival: ArrivalKind,
+    arrival: VisitorArrival,
     may_ask_parent: bool,
     stage: Stage,
 }
@@ -96,7 +96,7 @@ enum Stage {
 impl RequestFlow {
     /// Makes the flow of a request that has just arrived.
     #[must_use]
-    pub fn new(arrival: ArrivalKind) -> Self {
+    pub fn new(arrival: VisitorArrival) -> Self {
         let accepted = arrival.ticket.filter(|ticket| ticket.accepted_at.is_some());
         Self {
             arrival,
@@ -109,24 +109,24 @@ impl RequestFlow {
     }
 
     /// Sets whether another round trip to the parent is worth while. At first it is.
-    pub fn set_may_ask_parent(&mut self, may_ask_parent: bool) {
+    pub fn set_may_sync(&mut self, may_ask_parent: bool) {
         self.may_ask_parent = may_ask_parent;
         if let Stage::Visiting(visit) = &mut self.stage {
-            visit.may_ask_parent = may_ask_parent;
+            visit.may_sync = may_ask_parent;
         }
     }
 
     /// Whether a new visitor only requests its position.
     #[must_use]
     pub fn is_look(&self) -> bool {
-        self.arrival.intent == Intent::Look && self.met_as() == VisitorState::New
+        self.arrival.intent == Intent::Poll && self.visitor_state() == VisitorState::New
     }
 
     /// Returns the state of the visitor, as far as known.
     #[must_use]
-    pub fn met_as(&self) -> VisitorState {
+    pub fn visitor_state(&self) -> VisitorState {
         match self.stage {
-            Stage::CheckIn(_) => VisitorState::Inside,
+            Stage::CheckIn(_) => VisitorState::Active,
             Stage::Arrived(Some(_)) => VisitorState::Waiting,
             Stage::Arrived(None) => VisitorState::New,
             Stage::Visiting(visit) if visit.ticket.is_some() => VisitorState::Waiting,
@@ -140,7 +140,7 @@ impl RequestFlow {
             Stage::CheckIn(ticket) => self.check_in(ticket, room, now),
             Stage::Arrived(ticket) => {
                 self.begin_visit(ticket, room, now);
-                Step::NotInside
+                Step::NotActive
             }
             Stage::Visiting(visit) => self.visit(visit, room, now),
         };
@@ -155,7 +155,7 @@ impl RequestFlow {
         room: &mut Room,
         now: Timestamp,
     ) -> Step {
-        self.set_may_ask_parent(false);
+        self.set_may_sync(false);
         match self.stage {
             Stage::Visiting(visit) => {
                 let step = step_of(room.handle_number(visit, number, now));
@@ -167,13 +167,13 @@ impl RequestFlow {
     }
 
     fn check_in(&mut self, ticket: Ticket, room: &mut Room, now: Timestamp) -> Step {
-        let visit = Return {
+        let visit = CheckInRequest {
             ticket,
             is_navigation: self.arrival.is_navigation,
-            may_ask_parent: self.may_ask_parent,
+            may_sync: self.may_ask_parent,
         };
         let (ticket, is_new_ticket) = match room.handle_check_in(visit, now) {
-            CheckIn::AskParent => return Step::AskParent,
+            CheckIn::SyncWithParent => return Step::SyncWithParent,
             CheckIn::Pass => (Some(ticket), false),
             CheckIn::Renewed(renewed) => (Some(renewed), true),
             CheckIn::Over => (None, false),
@@ -181,7 +181,7 @@ impl RequestFlow {
         let closed_through = room.snapshot.closed_through;
         let inside = ticket.and_then(|ticket| {
             match ticket.standing(now, closed_through, &room.rules) {
-                Standing::Inside { ends_at } => Some((ticket, ends_at)),
+                Standing::Active { ends_at } => Some((ticket, ends_at)),
                 // It ended while its check-in waited for the parent.
                 Standing::Waiting | Standing::Over => None,
             }
@@ -195,7 +195,7 @@ impl RequestFlow {
             },
             None => {
                 self.begin_visit(None, room, now);
-                Step::NotInside
+                Step::NotActive
             }
         }
     }
@@ -212,18 +212,20 @@ impl RequestFlow {
         self.stage = Stage::Visiting(Visit {
             visitor: waiting.map_or(self.arrival.fresh, |ticket| ticket.visitor),
             ticket: waiting,
-            may_ask_parent: true,
+            may_sync: true,
             gets_page: self.arrival.gets_page,
         });
     }
 
     fn visit(&self, visit: Visit, room: &mut Room, now: Timestamp) -> Step {
         if self.is_look() {
-            return room.handle_look(visit, now).map_or(Step::MayCome, step_of);
+            return room
+                .handle_look(visit, now)
+                .map_or(Step::WouldAdmit, step_of);
         }
         step_of(match self.arrival.intent {
             Intent::Wait => room.handle_too_frequent(visit, now),
-            Intent::Enter | Intent::Look => room.handle_visit(visit, now),
+            Intent::Enter | Intent::Poll => room.handle_visit(visit, now),
         })
     }
 }
@@ -232,7 +234,7 @@ fn step_of(verdict: Verdict) -> Step {
     match verdict {
         Verdict::Admit(ticket) => Step::Admit(ticket),
         Verdict::Queue(ticket, position) => Step::Queue(ticket, position),
-        Verdict::AskParent => Step::AskParent,
+        Verdict::SyncWithParent => Step::SyncWithParent,
         Verdict::TakeNumber(key) => Step::TakeNumber(key),
     }
 }

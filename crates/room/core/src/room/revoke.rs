@@ -95,7 +95,7 @@ impl Room {
     pub fn handle_revoke(&mut self, ticket: Ticket, now: Timestamp) -> bool {
         let closed_through = self.snapshot.closed_through;
         let standing = ticket.standing(now, closed_through, &self.rules);
-        let Standing::Inside { ends_at } = standing else {
+        let Standing::Active { ends_at } = standing else {
             return false;
         };
         // A seat in another data center is not counted here: all nodes reject the ticket, and that

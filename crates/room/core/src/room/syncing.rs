@@ -29,7 +29,7 @@ impl Room {
     /// is a reason to send it at once.
     #[must_use]
     pub fn sync_period(&self) -> DurationMs {
-        let balance = self.lease.held();
+        let balance = self.lease.balance();
         let is_busy = self.demand.needs_report()
             || !self.moving.is_empty()
             || self.waiting.eligible_total() > 0
@@ -38,7 +38,7 @@ impl Room {
             || !self.revoked.unconfirmed().is_empty();
         if is_busy {
             SYNC_PERIOD
-        } else if self.snapshot.inside > 0 {
+        } else if self.snapshot.active > 0 {
             SYNC_PERIOD_CALM
         } else {
             SYNC_PERIOD_IDLE
@@ -49,7 +49,7 @@ impl Room {
     pub fn poll_sync(&mut self, now: Timestamp) -> SyncRequest {
         let inside = self
             .snapshot
-            .inside
+            .active
             .saturating_add(self.demand.unreported_admissions());
         // The snapshot of a distant root may be older than admissions here.
         let own = self.row.total_after(self.snapshot.closed_through);
@@ -57,9 +57,9 @@ impl Room {
         let spare_slots = self.spare_slots();
         let mut wants = self.demand.begin_request(inside, spare_slots, now);
         let (pending, expected) = self.moving.begin_request(now);
-        wants.later = expected;
+        wants.movers_expected = expected;
         if now.until_next_minute() <= GRANT_AHEAD {
-            wants.ahead = wants.slots;
+            wants.next_minute = wants.slots;
         }
         let wants = if self.uses_leases() {
             wants
@@ -67,20 +67,20 @@ impl Room {
             LeaseDemand::default()
         };
         // The visitor of such a seat may come to another node, which must find it.
-        let seats = self.lease.held().seats;
+        let seats = self.lease.balance().seats;
         let own = wants.slots.min(seats.saturating_sub(self.moving.kept()));
         self.lease.give_back(LeaseBalance {
             seats: own.saturating_add(pending),
             admissions: wants.slots,
-            ahead: wants.ahead,
+            next_minute: wants.next_minute,
             credits: wants.credits,
             minute: now.minute(),
         });
         let mut request = self.request(wants, false, now);
-        request.wants.kept = pending.min(request.held.seats);
-        request.wants.first = pending - request.wants.kept;
+        request.demand.movers_reserved = pending.min(request.balance.seats);
+        request.demand.movers_now = pending - request.demand.movers_reserved;
         self.moving
-            .note_request(request.wants.kept, request.wants.first);
+            .note_request(request.demand.movers_reserved, request.demand.movers_now);
         request
     }
 
@@ -100,7 +100,7 @@ impl Room {
         self.request(LeaseDemand::default(), true, now)
     }
 
-    fn request(&mut self, wants: LeaseDemand, is_leaving: bool, now: Timestamp) -> SyncRequest {
+    fn request(&mut self, demand: LeaseDemand, is_leaving: bool, now: Timestamp) -> SyncRequest {
         let number = self.lease.begin_request(now);
         self.assert_sound();
         self.revoked.drop_through(now);
@@ -118,13 +118,13 @@ impl Room {
             sent_at: now,
             is_read_under_parent: self.parent.is_some(),
             parent: self.parent,
-            witnessed: self.witnessed,
+            witnessed_epoch: self.witnessed,
             number,
-            answered: self.answered,
+            applied_reply: self.applied_reply,
             generation: self.lease.generation(),
             is_final: !self.lease.is_live(now),
-            held: self.lease.held(),
-            wants,
+            balance: self.lease.balance(),
+            demand,
             used: self.used,
             admitted: self.admitted.clone(),
             row: self.row.clone(),
@@ -135,8 +135,8 @@ impl Room {
             waiting,
             revocations: self.revoked.unconfirmed().to_vec(),
             revoked_version: self.revoked.version(),
-            refuses_through: self.revoked.version(),
-            terms: RoomFacts {
+            rejects_through: self.revoked.version(),
+            settings: RoomFacts {
                 limits: self.rules.limits,
                 longest_seat: self.rules.longest_seat(),
                 pacing: self.rules.pacing,
@@ -170,14 +170,14 @@ impl Room {
                 is_newest
             }
             Reply::Granted(lease_reply) => {
-                if !self.lease.handle_answer(&lease_reply) {
+                if !self.lease.handle_lease_reply(&lease_reply) {
                     return false;
                 }
                 self.demand.handle_answer();
                 self.moving.handle_granted(lease_reply.granted.seats);
                 self.replaces.clear();
                 self.in_touch_until = self.lease.ends_at();
-                self.answered = Some(lease_reply.number);
+                self.applied_reply = Some(lease_reply.number);
                 self.parent = Some(lease_reply.incarnation);
                 if let Some(list) = lease_reply.revoked {
                     self.revoked.add_listed(list);
@@ -230,7 +230,7 @@ impl Room {
     /// under it. From here on everything is counted anew.
     fn begin_row(&mut self) {
         self.parent = None;
-        self.answered = None;
+        self.applied_reply = None;
         self.lease.begin_anew();
         self.adopt_seat_terms();
         self.used = LeaseUsage::default();

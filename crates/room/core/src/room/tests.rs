@@ -10,7 +10,7 @@ mod too_frequent;
 
 use alloc::vec::Vec;
 
-use super::check_in::Return;
+use super::check_in::CheckInRequest;
 use super::*;
 use crate::id::Epoch;
 use crate::ledger::{LeaseTerms, Ledger};
@@ -72,13 +72,13 @@ impl Pair {
         let mut visit = Visit {
             visitor: ticket.map_or(VisitorId(id), |ticket| ticket.visitor),
             ticket,
-            may_ask_parent: true,
+            may_sync: true,
             gets_page: false,
         };
         match self.room.handle_visit(visit, self.now) {
-            Verdict::AskParent => {
+            Verdict::SyncWithParent => {
                 self.sync();
-                visit.may_ask_parent = false;
+                visit.may_sync = false;
                 self.room.handle_visit(visit, self.now)
             }
             verdict => verdict,
@@ -100,16 +100,16 @@ impl Pair {
     }
 
     fn check_in(&mut self, ticket: Ticket) -> CheckIn {
-        let mut visit = Return {
+        let mut visit = CheckInRequest {
             ticket,
             is_navigation: true,
-            may_ask_parent: true,
+            may_sync: true,
         };
         match self.room.handle_check_in(visit, self.now) {
             // A second request, after a sync like one of the loop.
-            CheckIn::AskParent | CheckIn::Pass => {
+            CheckIn::SyncWithParent | CheckIn::Pass => {
                 self.sync();
-                visit.may_ask_parent = false;
+                visit.may_sync = false;
                 self.room.handle_check_in(visit, self.now)
             }
             done => done,
@@ -196,7 +196,7 @@ fn a_check_in_moves_the_seat_and_restarts_the_session() {
     assert!(end >= pair.now + DurationMs(300_000));
     pair.wait(250_000);
     pair.sync();
-    assert_eq!(pair.ledger.inside(), 1);
+    assert_eq!(pair.ledger.active(), 1);
     pair.queue(None);
 }
 
@@ -290,7 +290,7 @@ fn passthrough_admits_and_counts_all_visitors() {
         pair.admit();
     }
     pair.sync();
-    assert_eq!(pair.ledger.inside(), 5);
+    assert_eq!(pair.ledger.active(), 5);
     assert_eq!(pair.room.counters().admitted_outside_limits, 5);
 }
 
@@ -303,7 +303,7 @@ fn a_configured_refresh_interval_applies_to_all_visitors() {
     pair.admit();
     for _ in 0..20 {
         let (_, position) = pair.queue(None);
-        assert_eq!(position.ask_after.map(DurationMs::secs_ceil), Some(20));
+        assert_eq!(position.refresh_after.map(DurationMs::secs_ceil), Some(20));
     }
 }
 
@@ -315,7 +315,7 @@ fn the_refresh_comes_before_the_position_expires() {
         ..rules(1, 100)
     });
     let (_, position) = pair.queue(None);
-    assert_eq!(position.ask_after, Some(DurationMs(5_000)));
+    assert_eq!(position.refresh_after, Some(DurationMs(5_000)));
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn a_look_returns_a_position_and_admits_nobody() {
     let visit = Visit {
         visitor: VisitorId([9; 16]),
         ticket: None,
-        may_ask_parent: true,
+        may_sync: true,
         gets_page: false,
     };
     assert_eq!(
@@ -350,7 +350,7 @@ fn a_page_load_keeps_its_turn_until_the_page_reloads() {
         let visit = Visit {
             visitor: ticket.visitor,
             ticket: Some(ticket),
-            may_ask_parent: false,
+            may_sync: false,
             gets_page,
         };
         pair.room.handle_visit(visit, pair.now);
@@ -371,7 +371,7 @@ fn a_random_room_has_no_positions() {
     pair.admit();
     let (_, position) = pair.queue(None);
     assert_eq!(position.people_ahead, None);
-    assert!(position.ask_after.unwrap() <= DurationMs(10_000));
+    assert!(position.refresh_after.unwrap() <= DurationMs(10_000));
 }
 
 #[test]
@@ -385,7 +385,7 @@ fn a_draw_keeps_its_order_secret_until_the_start() {
     let (ticket, position) = pair.queue(None);
     assert_eq!(position.people_ahead, None);
     assert!(
-        position.ask_after.unwrap() >= DurationMs(30_000),
+        position.refresh_after.unwrap() >= DurationMs(30_000),
         "refresh when it opens"
     );
     pair.wait(31_500);

@@ -51,13 +51,13 @@ impl View {
 
     /// Returns the end of the session of this ticket, if there is nothing else to decide.
     #[must_use]
-    pub fn pass_at_once(
+    pub fn pass_without_room(
         &self,
         ticket: &Ticket,
         is_navigation: bool,
         now: Timestamp,
     ) -> Option<Timestamp> {
-        let Standing::Inside { ends_at } = self.standing(ticket, now) else {
+        let Standing::Active { ends_at } = self.standing(ticket, now) else {
             return None;
         };
         let seat = ticket.seats.of(self.data_center)?;

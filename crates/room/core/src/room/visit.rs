@@ -19,7 +19,7 @@ const PROVISIONAL_SESSION: DurationMs = DurationMs::from_secs(60);
 impl Room {
     /// Decides about a visitor who is not active.
     pub fn handle_visit(&mut self, mut visit: Visit, now: Timestamp) -> Verdict {
-        visit.may_ask_parent &= !self.has_left;
+        visit.may_sync &= !self.has_left;
         if let Some(reason) = self.general_queue_reason(now) {
             return self.queue(visit, reason, now);
         }
@@ -31,7 +31,7 @@ impl Room {
         }
         if self.has_left {
             // The parent would never get a report of an admission.
-            return self.queue(visit, QueueReason::StoreAway, now);
+            return self.queue(visit, QueueReason::StoreUnavailable, now);
         }
         if !self.lease.is_live(now) {
             return self.handle_visit_without_lease(visit, now);
@@ -39,14 +39,14 @@ impl Room {
         if !self.is_eligible(visit) {
             // Newcomers who have used up the spare slots ask for more.
             let is_open = self.snapshot.watermark == Watermark::Open;
-            if visit.may_ask_parent && is_open {
+            if visit.may_sync && is_open {
                 self.demand.note_missing_slot();
-                return Verdict::AskParent;
+                return Verdict::SyncWithParent;
             }
             // Others may have entered meanwhile. Until that is known this visitor demands no slot:
             // it would take one from those within the watermark.
-            if visit.may_ask_parent && !self.is_snapshot_fresh(now) {
-                return Verdict::AskParent;
+            if visit.may_sync && !self.is_snapshot_fresh(now) {
+                return Verdict::SyncWithParent;
             }
             let reason = match self.snapshot.watermark {
                 Watermark::Nobody => QueueReason::Full,
@@ -55,7 +55,7 @@ impl Room {
             return self.queue(visit, reason, now);
         }
         // A seat that was requested for an active visitor is not for this one.
-        if self.uses_leases() && self.lease.held().seats <= self.moving.kept() {
+        if self.uses_leases() && self.lease.balance().seats <= self.moving.kept() {
             return self.request_slot(visit, now);
         }
         let statistics = self.statistics(now);
@@ -72,8 +72,8 @@ impl Room {
                 self.admit(visit, now)
             }
             Take::TakeNumber(key) => Verdict::TakeNumber(key),
-            Take::AskParent => self.request_slot(visit, now),
-            Take::Dry => self.queue(visit, QueueReason::Full, now),
+            Take::SyncWithParent => self.request_slot(visit, now),
+            Take::UsedUp => self.queue(visit, QueueReason::Full, now),
         }
     }
 
@@ -93,8 +93,8 @@ impl Room {
     /// Handles an empty lease: demands a slot, if the parent may have one.
     fn request_slot(&mut self, visit: Visit, now: Timestamp) -> Verdict {
         self.demand.note_missing_slot();
-        if visit.may_ask_parent && !self.is_parent_exhausted(now) {
-            Verdict::AskParent
+        if visit.may_sync && !self.is_parent_exhausted(now) {
+            Verdict::SyncWithParent
         } else {
             self.queue(visit, QueueReason::Full, now)
         }
@@ -102,12 +102,12 @@ impl Room {
 
     /// Notes demand for a slot for a new visitor before its visit is decided, if there is none here
     /// and the visit would demand one. Returns whether it did.
-    pub fn wish_for_slot(&mut self, now: Timestamp) -> bool {
+    pub fn demand_slot(&mut self, now: Timestamp) -> bool {
         let is_demanded = self.uses_leases()
             && self.rules.queueing_method != QueueingMethod::Passthrough
             && self.general_queue_reason(now).is_none()
             && self.lease.is_live(now)
-            && self.lease.held().seats == 0;
+            && self.lease.balance().seats == 0;
         if is_demanded {
             self.demand.note_missing_slot();
         }
@@ -127,7 +127,7 @@ impl Room {
         let reason = if self.lease.is_live(now) {
             QueueReason::NotYourTurn
         } else {
-            QueueReason::StoreAway
+            QueueReason::StoreUnavailable
         };
         Some(self.queue(visit, reason, now))
     }
@@ -156,7 +156,7 @@ impl Room {
     fn admitted_before(&mut self, visit: Visit, now: Timestamp) -> Option<Ticket> {
         let ticket = visit.ticket?;
         let seat = self.newest_seat(ticket.visitor, now)?;
-        self.counters.older_tickets += 1;
+        self.counters.outdated_tickets += 1;
         let mut seats = Seats::default();
         seats.put(Seat {
             data_center: self.identity.data_center,
@@ -172,12 +172,12 @@ impl Room {
     }
 
     fn handle_visit_without_lease(&mut self, visit: Visit, now: Timestamp) -> Verdict {
-        if visit.may_ask_parent {
+        if visit.may_sync {
             self.demand.note_missing_slot();
-            return Verdict::AskParent;
+            return Verdict::SyncWithParent;
         }
         match self.rules.on_store_failure {
-            OnStoreFailure::Bounded => self.queue(visit, QueueReason::StoreAway, now),
+            OnStoreFailure::Bounded => self.queue(visit, QueueReason::StoreUnavailable, now),
             OnStoreFailure::Admit => self.admit_outside_limits(visit, now),
         }
     }
@@ -198,7 +198,7 @@ impl Room {
     fn is_parent_exhausted(&self, now: Timestamp) -> bool {
         // A new minute brings new admissions, which the snapshot does not contain yet.
         let is_same_minute = self.snapshot.as_of.minute() == now.minute();
-        self.snapshot.is_dry() && is_same_minute && self.is_snapshot_fresh(now)
+        self.snapshot.is_exhausted() && is_same_minute && self.is_snapshot_fresh(now)
     }
 
     /// Whether the snapshot may reject a visitor: a busy room would not have a newer one.
@@ -285,7 +285,7 @@ impl Room {
     /// cookies.
     fn is_first_seat_short(&self, visit: Visit) -> bool {
         let limit = u64::from(self.rules.limits.total_active_users);
-        let taken = u64::from(self.snapshot.inside)
+        let taken = u64::from(self.snapshot.active)
             + u64::from(self.snapshot.phantoms)
             + u64::from(self.demand.unreported_admissions());
         let is_needed = match self.rules.seat_needs_cookie {

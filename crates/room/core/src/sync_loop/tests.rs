@@ -75,7 +75,7 @@ fn syncs_follow_the_rooms_period_and_sooner_in_a_hurry() {
     node.handle_reply(&sync, None);
     let period = node.room.sync_period();
     assert_eq!(node.deadline(), Some(period));
-    node.sync_loop.hurry();
+    node.sync_loop.request_sync();
     assert_eq!(node.deadline(), Some(DurationMs::ZERO));
     node.begin();
     assert_eq!(node.deadline(), Some(TIMEOUT));
@@ -86,7 +86,7 @@ fn a_sync_that_timed_out_is_repeated_after_a_pause() {
     let mut node = Node::new();
     let lost = node.begin();
     node.now = node.now + TIMEOUT;
-    node.sync_loop.hurry();
+    node.sync_loop.request_sync();
     assert_eq!(node.poll(), None);
     assert!(node.sync_loop.round().is_failing);
     assert_eq!(node.deadline(), Some(PAUSE_AFTER_FAILURE));
@@ -115,11 +115,11 @@ fn the_roots_reply_goes_to_the_parent_at_once_if_a_visitor_waits() {
         let sync = node.begin();
         let request = node.room.poll_sync(node.now);
         node.handle_reply(&sync, Some(request));
-        let Some(Action::AskRoot { upstream_sync, .. }) = node.poll() else {
+        let Some(Action::SyncUpstream { upstream_sync, .. }) = node.poll() else {
             panic!("no upstream sync");
         };
         node.now = node.now + DurationMs(80);
-        node.sync_loop.hurry();
+        node.sync_loop.request_sync();
         let before = node.sync_loop.next_deadline(is_awaited, node.now);
         assert!(
             before > Some(node.now),
@@ -132,7 +132,7 @@ fn the_roots_reply_goes_to_the_parent_at_once_if_a_visitor_waits() {
         let Some(Action::Sync(sync)) = node.sync_loop.poll_action(is_awaited, node.now) else {
             panic!("no sync although a visitor is in a hurry");
         };
-        assert_eq!(sync.news, Some(Reply::Stale));
+        assert_eq!(sync.root_reply, Some(Reply::Stale));
     }
 }
 
@@ -143,9 +143,9 @@ fn a_hurry_waits_at_most_a_period_for_an_upstream_sync() {
     let request = node.room.poll_sync(node.now);
     node.handle_reply(&sync, Some(request));
     let sent_at = node.now;
-    assert!(matches!(node.poll(), Some(Action::AskRoot { .. })));
+    assert!(matches!(node.poll(), Some(Action::SyncUpstream { .. })));
     node.now = node.now + DurationMs(10);
-    node.sync_loop.hurry();
+    node.sync_loop.request_sync();
     let begins_at = loop {
         if let Some(action) = node.poll() {
             assert!(matches!(action, Action::Sync(_)));
@@ -162,7 +162,7 @@ fn a_stopping_loop_delivers_the_roots_reply_and_ends() {
     let sync = node.begin();
     let request = node.room.poll_sync(node.now);
     node.handle_reply(&sync, Some(request.clone()));
-    let Some(Action::AskRoot { upstream_sync, .. }) = node.poll() else {
+    let Some(Action::SyncUpstream { upstream_sync, .. }) = node.poll() else {
         panic!("no upstream sync");
     };
     node.sync_loop.stop();
@@ -172,7 +172,7 @@ fn a_stopping_loop_delivers_the_roots_reply_and_ends() {
         panic!("no goodbye");
     };
     node.handle_reply(&goodbye, Some(request));
-    let Some(Action::AskRoot { upstream_sync, .. }) = node.poll() else {
+    let Some(Action::SyncUpstream { upstream_sync, .. }) = node.poll() else {
         panic!("the returns of a data center without nodes go upstream");
     };
     node.sync_loop

@@ -4,7 +4,7 @@ use crate::time::{DurationMs, Timestamp};
 
 /// Longest wait of a visitor for the parent. Longer than a busy disk takes, shorter than a visitor
 /// notices; after it the visitor is queued.
-pub const PATIENCE: DurationMs = DurationMs(250);
+pub const WAIT_TIMEOUT: DurationMs = DurationMs(250);
 
 /// Progress of a loop, for visitors who wait for it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -33,7 +33,7 @@ impl WaitDeadline {
     #[must_use]
     pub fn new(now: Timestamp) -> Self {
         Self {
-            ends_at: now + PATIENCE,
+            ends_at: now + WAIT_TIMEOUT,
             has_waited: false,
         }
     }

@@ -12,7 +12,7 @@ fn refresh(n: u8, rank: u64) -> QueueRequest {
     QueueRequest {
         visitor: visitor(n),
         rank: Timestamp(rank),
-        ask_after: DurationMs(2_000),
+        refresh_after: DurationMs(2_000),
     }
 }
 

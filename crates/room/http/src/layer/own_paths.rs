@@ -17,7 +17,7 @@ use anteroom_proxy::body::Body;
 use anteroom_proxy::cookies;
 use anteroom_proxy::error_page;
 use anteroom_proxy::forwarded::Client;
-use anteroom_proxy::status::Refusal;
+use anteroom_proxy::status::RequestError;
 
 /// Whether a path belongs to waiting pages, so that the rooms respond themselves. The comparison is
 /// exact: no other reading of a path counts.
@@ -112,7 +112,7 @@ impl OwnPaths {
         };
         // A waiting visitor may be admitted by a poll. Without a ticket a poll takes no slot: an
         // image on another site must not take seats.
-        match decide_with_tickets(route, request.headers(), false, Intent::Look).await {
+        match decide_with_tickets(route, request.headers(), false, Intent::Poll).await {
             Outcome::MayCome => {
                 access.set_verdict(Verdict::Poll);
                 position_endpoint::not_waiting().map(Body::full)
@@ -175,14 +175,14 @@ fn remember_language(
     access: &mut AccessEntry<'_>,
 ) -> Response<Body> {
     if !is_read(request.method()) {
-        return error_page::answer_to(request.headers(), Refusal::BadRequest);
+        return error_page::error_response(request.headers(), RequestError::BadRequest);
     }
     let query = request.uri().query().unwrap_or_default();
     let room = position_endpoint::room_of(query);
     let route = room.and_then(|room| table.by_name(&room, client.host()));
     let choice = language_form::Choice::of(query, request.headers(), client.host());
     let (Some(route), Some(choice)) = (route, choice) else {
-        return error_page::answer_to(request.headers(), Refusal::BadRequest);
+        return error_page::error_response(request.headers(), RequestError::BadRequest);
     };
     access.set_room(route);
     access.set_verdict(Verdict::Language);

@@ -115,7 +115,7 @@ impl RoomRouteDraft {
             bypass,
             upstream: Upstream {
                 group,
-                speech: VisitorLanguage {
+                language: VisitorLanguage {
                     chosen: None,
                     default: config.page.language,
                 },

@@ -170,7 +170,7 @@ impl Fields for Values<'_> {
             "place_url" => self.links.position.into(),
             "language_url" => self.links.language.into(),
             "back" => self.links.back.into(),
-            "ask_after_ms" => number(view.position.ask_after.map(|s| s.0)),
+            "ask_after_ms" => number(view.position.refresh_after.map(|s| s.0)),
             "now_ms" => number(Some(view.now.0)),
             "safe" => self.safe().into(),
             "after_post" => if self.after_post { "1" } else { "" }.into(),
@@ -219,7 +219,7 @@ pub(crate) fn reload_secs(view: &WaitingView<'_>, after_post: bool) -> Option<u6
         RELOAD_SECS
     };
     let most = (view.position_grace.0 / 2_000).max(RELOAD_SECS_MIN);
-    let wanted = view.position.ask_after.map(DurationMs::secs_ceil)?;
+    let wanted = view.position.refresh_after.map(DurationMs::secs_ceil)?;
     Some(wanted.max(usual).min(most))
 }
 

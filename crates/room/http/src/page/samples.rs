@@ -17,7 +17,7 @@ pub(crate) const REASONS: [QueueReason; 8] = [
     QueueReason::QueueAll,
     QueueReason::NotOpenYet { opens_at: OPENING },
     QueueReason::Rejecting,
-    QueueReason::StoreAway,
+    QueueReason::StoreUnavailable,
     QueueReason::Recovering {
         reopens_at: OPENING,
     },
@@ -45,7 +45,7 @@ pub(crate) fn view(reason: QueueReason) -> WaitingView<'static> {
             middle: DurationMs::from_secs(14 * 60),
             high: DurationMs::from_secs(20 * 60),
         }),
-        ask_after: (!is_rejected).then_some(DurationMs(12_300)),
+        refresh_after: (!is_rejected).then_some(DurationMs(12_300)),
         arrived_at: now - DurationMs::from_secs(95),
     };
     let rules = Rules {

@@ -117,7 +117,7 @@ fn reason(view: &WaitingView<'_>, texts: &'static Texts) -> Cow<'static, str> {
             None => texts.early_unknown.into(),
         },
         QueueReason::Rejecting => texts.rejecting.into(),
-        QueueReason::StoreAway => texts.store_away.into(),
+        QueueReason::StoreUnavailable => texts.store_away.into(),
         QueueReason::Recovering { reopens_at } => match Moment::of_clock(reopens_at) {
             Some(_) => texts.recovering.into(),
             None => format!("{} {}", texts.recovering, texts.recovering_unknown).into(),
@@ -175,7 +175,7 @@ fn wait(view: &WaitingView<'_>, texts: &'static Texts) -> Option<Cow<'static, st
             None => texts.unknown.into(),
         }),
         QueueReason::QueueAll => Some(texts.unknown_organiser.into()),
-        QueueReason::StoreAway | QueueReason::OriginDown => Some(texts.unknown_fault.into()),
+        QueueReason::StoreUnavailable | QueueReason::OriginDown => Some(texts.unknown_fault.into()),
         QueueReason::NotOpenYet { .. }
         | QueueReason::Recovering { .. }
         | QueueReason::Rejecting => None,

@@ -14,7 +14,7 @@ const RETRY_AFTER_REJECT_SECS: u64 = 300;
 
 /// Returns the seconds until the next useful request, at least 1.
 pub(super) fn retry_after(view: &WaitingView<'_>) -> u64 {
-    match view.position.ask_after {
+    match view.position.refresh_after {
         Some(span) => span.secs_ceil().max(1),
         None => RETRY_AFTER_REJECT_SECS,
     }

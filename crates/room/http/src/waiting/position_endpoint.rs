@@ -15,7 +15,7 @@ use http::{Response, StatusCode};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use super::json::{JSON, retry_after, to_json};
-use anteroom_proxy::status::Refusal;
+use anteroom_proxy::status::RequestError;
 
 /// Path of the endpoint, on every host that has a room.
 pub const PATH: &str = "/.well-known/anteroom/place";
@@ -80,7 +80,7 @@ pub fn still_waiting(view: &WaitingView<'_>, push: bool) -> Response<Bytes> {
     let body = to_json(&StillWaiting {
         body: view.body(),
         words: Words::of(view),
-        ask_after_ms: view.position.ask_after.map(|span| span.0),
+        ask_after_ms: view.position.refresh_after.map(|span| span.0),
         push,
     });
     let mut response = response(StatusCode::OK, body);
@@ -105,7 +105,7 @@ pub(crate) fn bad_request() -> Response<Bytes> {
         r#""message":"exactly one room= with a room's name is needed"}}"#,
     );
     response(
-        Refusal::BadRequest.status(),
+        RequestError::BadRequest.status(),
         Bytes::from_static(body.as_bytes()),
     )
 }
@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(bad_request().status(), 400);
         assert!(
             body.get("cfWaitingRoom").is_none()
-                && body["error"]["code"] == Refusal::BadRequest.code()
+                && body["error"]["code"] == RequestError::BadRequest.code()
         );
     }
 }

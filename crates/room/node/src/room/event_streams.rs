@@ -28,7 +28,7 @@ impl RoomHandle {
                 let visit = Visit {
                     visitor: ticket.visitor,
                     ticket: Some(*ticket),
-                    may_ask_parent: false,
+                    may_sync: false,
                     gets_page: false,
                 };
                 is_open && room.is_eligible(visit)
@@ -47,5 +47,5 @@ fn may_have_seat(room: &Room, now: Timestamp) -> bool {
         && rules.opens_at.is_none_or(|opens_at| opens_at <= now)
         && room.has_live_lease(now)
         && room.degraded(now).is_none()
-        && (!snapshot.is_dry() || snapshot.lent > 0)
+        && (!snapshot.is_exhausted() || snapshot.leased > 0)
 }

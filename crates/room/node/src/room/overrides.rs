@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anteroom_config::overrides::{
-    Actor, Log, OperatorCommand, Record as _, RoomOverrides, Shown, ShownHeld,
+    Actor, Log, OperatorCommand, PendingStopView, Record as _, RoomOverrides, RoomOverridesView,
 };
 use anteroom_config::{Changed, Problems, RoomConfig};
 use anteroom_room::room::Room;
@@ -70,13 +70,13 @@ impl OverrideState {
     }
 
     fn is_known(&self) -> bool {
-        self.read_at.borrow().is_some() && self.feed.has_heard_copy()
+        self.read_at.borrow().is_some() && self.feed.was_copy_read()
     }
 
     fn is_fresh(&self, now: Instant) -> bool {
         let read_at = *self.read_at.borrow();
         read_at
-            .is_some_and(|at| !self.feed.are_others() || now.saturating_duration_since(at) <= FRESH)
+            .is_some_and(|at| !self.feed.is_shared() || now.saturating_duration_since(at) <= FRESH)
     }
 }
 
@@ -111,19 +111,19 @@ impl RoomHandle {
     /// Whether the room is switched off, by overrides at most a second old.
     pub async fn is_suspended(&self) -> bool {
         if self.settings.load().config.suspended {
-            self.hear_overrides().await;
+            self.refresh_overrides().await;
         }
         self.settings.load().config.suspended
     }
 
     /// Returns the values in effect and those of the file.
     #[must_use]
-    pub fn shown(&self) -> Shown {
+    pub fn shown(&self) -> RoomOverridesView {
         let settings = self.settings.load();
-        let held = ShownHeld::of(&self.held.stops(), self.held.is_kept());
-        Shown {
+        let held = PendingStopView::of(&self.held.stops(), self.held.is_kept());
+        RoomOverridesView {
             held,
-            ..Shown::of(&settings.overrides, &settings.file)
+            ..RoomOverridesView::of(&settings.overrides, &settings.file)
         }
     }
 
@@ -134,12 +134,12 @@ impl RoomHandle {
 
     /// Whether the newest read of the main record failed. Its store is that of the root ledger.
     pub(super) fn is_root_store_unavailable(&self) -> bool {
-        self.override_state.feed.are_others() && self.override_state.feed.is_failing()
+        self.override_state.feed.is_shared() && self.override_state.feed.is_failing()
     }
 
     /// Makes sure that the known overrides are at most a second old, if the store replies within
     /// 250 ms. While reads fail, no visitor waits.
-    pub async fn hear_overrides(&self) {
+    pub async fn refresh_overrides(&self) {
         let override_state = &self.override_state;
         let now = Instant::now();
         if override_state.is_fresh(now) || override_state.feed.is_failing() {
@@ -160,19 +160,19 @@ impl RoomHandle {
     /// Refreshes the overrides, and meanwhile requests a slot from the parent if there is none
     /// here. Returns whether a sync with the parent may help.
     pub(super) async fn refresh_and_sync(&self, deadline: &mut WaitDeadline) -> bool {
-        let wants_slot = self.locked(|room, now| !is_busy(room) && room.wish_for_slot(now));
+        let wants_slot = self.locked(|room, now| !is_busy(room) && room.demand_slot(now));
         if !wants_slot {
-            self.hear_overrides().await;
+            self.refresh_overrides().await;
             return true;
         }
-        let refreshing = self.hear_overrides();
+        let refreshing = self.refresh_overrides();
         let ((), may_help) = tokio::join!(refreshing, self.sync_with_parent(deadline));
         may_help
     }
 
     /// Reads the overrides while other processes may change them, until `stop`.
     pub(crate) async fn watch_overrides(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
-        if !self.override_state.feed.are_others() {
+        if !self.override_state.feed.is_shared() {
             return;
         }
         let mut next_at = Instant::now();
@@ -252,7 +252,7 @@ impl RoomHandle {
         let overrides = if held.is_empty() {
             Arc::clone(&stored)
         } else {
-            Arc::new(held.over(&stored, &file))
+            Arc::new(held.applied_over(&stored, &file))
         };
         let changed = overrides.applied_to(&file);
         for problem in &changed.problems {
@@ -286,7 +286,9 @@ impl RoomHandle {
         let change = |before: &RoomOverrides| before.after(command, &file, who, now);
         let next = match self.override_state.feed.change(self, change).await {
             Ok(next) => next,
-            Err(ChangeError::Refused(problems)) => return Err(RoomCommandError::Refused(problems)),
+            Err(ChangeError::Rejected(problems)) => {
+                return Err(RoomCommandError::Refused(problems));
+            }
             Err(error) => return Err(RoomCommandError::Away(error)),
         };
         if let Some(entry) = &next.newest {
@@ -307,7 +309,7 @@ impl RoomHandle {
 
     /// Counts reads of the overrides by this node.
     #[must_use]
-    pub fn reads_of_overrides(&self) -> u64 {
+    pub fn override_reads(&self) -> u64 {
         self.override_state.reads.load(Ordering::Relaxed)
     }
 
@@ -316,7 +318,7 @@ impl RoomHandle {
     /// # Errors
     ///
     /// [`StoreError`] if the store fails.
-    pub async fn log_of_overrides(&self) -> Result<Log, StoreError> {
+    pub async fn override_log(&self) -> Result<Log, StoreError> {
         self.override_state.feed.log().await
     }
 }

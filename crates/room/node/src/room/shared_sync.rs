@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use anteroom_room::sync_loop::{PATIENCE, Round, WaitDeadline};
+use anteroom_room::sync_loop::{Round, WAIT_TIMEOUT, WaitDeadline};
 use anteroom_room::time::Timestamp;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout_at};
@@ -15,7 +15,7 @@ use super::RoomHandle;
 
 /// Returns the longest wait of a visitor for the parent.
 pub(super) const fn visitor_timeout() -> Duration {
-    Duration::from_millis(PATIENCE.0)
+    Duration::from_millis(WAIT_TIMEOUT.0)
 }
 
 /// Knowledge of the parent about this process.

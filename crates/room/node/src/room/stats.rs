@@ -72,7 +72,7 @@ impl RoomHandle {
     /// Returns the facts for the state page. Admissions of other data centers are read from the
     /// root ledger, at most once a second. While that is unavailable they are missing.
     pub async fn state(&self) -> StateFacts {
-        self.hear_overrides().await;
+        self.refresh_overrides().await;
         let history = self.history().await;
         let stats = self.stats();
         let config = self.config();
@@ -82,7 +82,7 @@ impl RoomHandle {
             rules: config.rules,
             suspended: config.suspended,
             shown: self.shown(),
-            active_users: snapshot.inside,
+            active_users: snapshot.active,
             queued_users: stats.people_waiting,
             admissions_this_minute: snapshot.admitted_in(stats.now.minute()),
             global_nodes: snapshot.nodes,

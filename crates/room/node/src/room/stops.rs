@@ -12,7 +12,7 @@ use std::time::Duration;
 use crate::held_commands_file::HeldFile;
 use anteroom_config::Problems;
 use anteroom_config::overrides::{
-    Actor, HeldStop, HeldStops, OperatorCommand, Record as _, RoomOverrides, Stop,
+    Actor, OperatorCommand, PendingStop, PendingStops, Record as _, RoomOverrides, Stop,
 };
 use anteroom_room::time::Timestamp;
 use anteroom_store::{ChangeError, StoreError, chain};
@@ -49,7 +49,7 @@ pub enum CommandOutcome {
 
 /// Held stops of a room, and their file.
 pub(super) struct HeldState {
-    stops: Mutex<HeldStops>,
+    stops: Mutex<PendingStops>,
     file: Option<Arc<HeldFile>>,
     is_kept: AtomicBool,
     wake: Notify,
@@ -79,7 +79,7 @@ impl HeldState {
     }
 
     /// Returns the present held stops.
-    pub(super) fn stops(&self) -> HeldStops {
+    pub(super) fn stops(&self) -> PendingStops {
         self.stops.lock().clone()
     }
 
@@ -90,9 +90,9 @@ impl HeldState {
 
     /// Drops the stops that the record has, or has later commands about.
     pub(super) fn settle(&self, room: &str, overrides: &RoomOverrides) {
-        let settled = self.stops.lock().settle(overrides);
+        let settled = self.stops.lock().remove_decided(overrides);
         for stop in &settled {
-            let command = stop.stop.order().command();
+            let command = stop.stop.command().to_text();
             let newest = overrides.newest.as_ref().map(|newest| newest.what.as_str());
             if newest == Some(command.as_str()) {
                 continue;
@@ -122,7 +122,7 @@ impl RoomHandle {
     ///
     /// [`RoomCommandError`] if the command is not allowed. Nothing is changed then. Also if the
     /// store fails and the command cannot take effect at one node.
-    pub async fn obey(
+    pub async fn execute(
         self: &Arc<Self>,
         command: &OperatorCommand,
         who: &Actor,
@@ -142,7 +142,7 @@ impl RoomHandle {
             (Err(error), Some(_)) => {
                 tracing::warn!(
                     room = %self.name,
-                    command = command.command(),
+                    command = command.to_text(),
                     cause = chain(&error),
                     "operator command held at this node: store unavailable"
                 );
@@ -151,7 +151,7 @@ impl RoomHandle {
             (Err(error), None) => {
                 tracing::warn!(
                     room = %self.name,
-                    command = command.command(),
+                    command = command.to_text(),
                     cause = chain(&error),
                     "operator command ended stops of this node only: store unavailable"
                 );
@@ -167,7 +167,7 @@ impl RoomHandle {
     /// # Errors
     ///
     /// [`RoomCommandError`] if the command is not allowed, or cannot take effect at one node.
-    pub async fn obey_here(
+    pub async fn execute_here(
         self: &Arc<Self>,
         command: &OperatorCommand,
         who: &Actor,
@@ -178,7 +178,7 @@ impl RoomHandle {
         {
             tracing::warn!(
                 room = %self.name,
-                command = command.command(),
+                command = command.to_text(),
                 token = who.token,
                 user = who.user,
                 from = who.address,
@@ -192,7 +192,7 @@ impl RoomHandle {
         self.end(command).await;
         tracing::warn!(
             room = %self.name,
-            command = command.command(),
+            command = command.to_text(),
             token = who.token,
             user = who.user,
             from = who.address,
@@ -214,14 +214,14 @@ impl RoomHandle {
         command: &OperatorCommand,
         who: &Actor,
         at: Timestamp,
-    ) -> Result<Option<HeldStop>, RoomCommandError> {
+    ) -> Result<Option<PendingStop>, RoomCommandError> {
         let Some(stop) = Stop::of(command) else {
             return Ok(None);
         };
         let settings = self.settings.load_full();
         let allowed = settings.overrides.after(command, &settings.file, who, at);
         allowed.map_err(RoomCommandError::Refused)?;
-        let stop = HeldStop {
+        let stop = PendingStop {
             stop,
             who: who.clone(),
             at: at.0,
@@ -231,7 +231,7 @@ impl RoomHandle {
     }
 
     /// Changes the held stops, and puts the change into effect at once.
-    fn change_held(&self, change: impl FnOnce(&mut HeldStops)) {
+    fn change_held(&self, change: impl FnOnce(&mut PendingStops)) {
         let guard = self.changing.lock();
         change(&mut self.held.stops.lock());
         let settings = self.settings.load_full();
@@ -284,7 +284,7 @@ impl RoomHandle {
                 if before != found {
                     let room = &by.name;
                     tracing::warn!(%room, "another process has changed stops of this node");
-                    by.change_held(|held| held.follow(before, found));
+                    by.change_held(|held| held.merge(before, found));
                 }
                 by.held.stops()
             })
@@ -336,8 +336,8 @@ impl RoomHandle {
         self.save().await;
     }
 
-    async fn write_one_held(&self, stop: &HeldStop) {
-        let command = stop.stop.order();
+    async fn write_one_held(&self, stop: &PendingStop) {
+        let command = stop.stop.command();
         let file = Arc::clone(&self.settings.load().file);
         let change = |stored: &RoomOverrides| {
             if stop.is_decided_by(stored) {
@@ -352,15 +352,15 @@ impl RoomHandle {
                 tracing::warn!(
                     room = %self.name,
                     version = next.version,
-                    command = command.command(),
+                    command = command.to_text(),
                     "held stop written to the store: in effect at all nodes"
                 );
                 self.rounds.request_sync();
             }
-            Ok(Err(ChangeError::Refused(reason))) => {
+            Ok(Err(ChangeError::Rejected(reason))) => {
                 tracing::warn!(
                     room = %self.name,
-                    command = command.command(),
+                    command = command.to_text(),
                     cause = chain(&reason),
                     "held stop dropped"
                 );

@@ -101,7 +101,7 @@ impl RoomHandle {
                     self.handle_upstream_sync(&mut sync_loop, number, *result)
                 }
                 Event::Delivered => sync_loop.handle_delivered(),
-                Event::SyncRequested => sync_loop.hurry(),
+                Event::SyncRequested => sync_loop.request_sync(),
                 Event::Stopped => {
                     is_stopping = true;
                     sync_loop.stop();
@@ -128,7 +128,7 @@ impl RoomHandle {
                     messages.sync = Some(Box::pin(self.sync(sync, false)));
                 }
                 Action::Goodbye(sync) => messages.sync = Some(Box::pin(self.sync(sync, true))),
-                Action::AskRoot {
+                Action::SyncUpstream {
                     upstream_sync,
                     request,
                 } => {
@@ -153,7 +153,7 @@ impl RoomHandle {
                 self.locked(|room, now| room.poll_sync(now))
             };
             let parent = &self.ledgers.parent;
-            let exchange = parent.visit(&request, sync.news.as_ref(), sync.is_wanted);
+            let exchange = parent.exchange(&request, sync.root_reply.as_ref(), sync.is_wanted);
             Ok((request.clone(), exchange.await?))
         });
         SyncResult {
@@ -223,7 +223,7 @@ impl RoomHandle {
             self.recent_admissions
                 .lock()
                 .note(room.snapshot(), room_now);
-            let is_joined = room.has_heard_from_parent() && !request.is_leaving;
+            let is_joined = room.has_parent_reply() && !request.is_leaving;
             is_joined.then(|| (room.in_touch_until(), room.revoked()))
         });
         if let Some((in_touch_until, revoked)) = joined {

@@ -19,7 +19,7 @@ impl RoomHandle {
             return None;
         }
         match self.standing(&ticket, now) {
-            Standing::Inside { .. } => Some((ticket.visitor, true)),
+            Standing::Active { .. } => Some((ticket.visitor, true)),
             Standing::Waiting => Some((ticket.visitor, false)),
             Standing::Over => None,
         }
@@ -37,7 +37,7 @@ impl RoomHandle {
             .iter()
             .map(|value| ring.open(value, self.shared.birth, &settings.binding));
         let rank = |ticket: &Ticket| match self.standing(ticket, now) {
-            Standing::Inside { ends_at } => (2, ends_at),
+            Standing::Active { ends_at } => (2, ends_at),
             Standing::Waiting => (1, Timestamp(u64::MAX - ticket.bucket.0)),
             Standing::Over => (0, Timestamp::ZERO),
         };

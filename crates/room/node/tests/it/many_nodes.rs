@@ -155,7 +155,7 @@ async fn without_the_root_a_data_center_extends_sessions_from_its_lease() {
     let Outcome::Pass(pass) = request(&deployment.room(0), None).await else {
         panic!("there is room");
     };
-    deployment.root.set_away(true);
+    deployment.root.set_unavailable(true);
     let mut cookie = pass.new_ticket.unwrap();
     for _ in 0..20 {
         let_pass(Duration::from_secs(5)).await;
@@ -167,7 +167,7 @@ async fn without_the_root_a_data_center_extends_sessions_from_its_lease() {
     let room = deployment.room(0);
     assert!(room.stats().failed_upstream_syncs_total > 0);
     assert!(room.stats().has_live_lease);
-    deployment.root.set_away(false);
+    deployment.root.set_unavailable(false);
     let_pass(Duration::from_secs(5)).await;
     assert_admits(&room).await;
 }
@@ -191,12 +191,12 @@ async fn without_its_own_store_a_node_admits_nobody_after_its_lease() {
         request(&deployment.room(0), None).await,
         Outcome::Pass(_)
     ));
-    deployment.root.set_away(true);
+    deployment.root.set_unavailable(true);
     let_pass(Duration::from_secs(11)).await;
     let Outcome::Queue { position, .. } = request(&deployment.room(0), None).await else {
         panic!("its lease has ended");
     };
-    assert_eq!(position.reason, QueueReason::StoreAway);
+    assert_eq!(position.reason, QueueReason::StoreUnavailable);
 }
 
 #[tokio::test(start_paused = true)]
@@ -248,7 +248,7 @@ async fn the_last_node_of_a_data_center_returns_its_lease() {
     let_pass(Duration::from_secs(2)).await;
     let snapshot = deployment.room(0).stats().snapshot;
     assert_eq!(
-        (snapshot.inside, snapshot.phantoms),
+        (snapshot.active, snapshot.phantoms),
         (20, 0),
         "{snapshot:?}"
     );
@@ -274,7 +274,7 @@ async fn any_node_shows_every_data_centers_admissions_and_their_age() {
         let age = state.age.0;
         assert!((30..=2_000).contains(&age), "{age} ms old");
     }
-    deployment.root.set_away(true);
+    deployment.root.set_unavailable(true);
     let_pass(Duration::from_secs(30)).await;
     let state = deployment.room(0).state().await;
     assert!(state.age.0 >= 30_000, "{:?}", state.age);
@@ -283,7 +283,7 @@ async fn any_node_shows_every_data_centers_admissions_and_their_age() {
 #[tokio::test(start_paused = true)]
 async fn the_facts_of_a_node_without_a_store_are_as_old_as_the_node() {
     let mut deployment = Deployment::one_level(1, SMALL).await;
-    deployment.root.set_away(true);
+    deployment.root.set_unavailable(true);
     deployment.start(0);
     let_pass(Duration::from_secs(3)).await;
     let age = deployment.room(1).state().await.age.0;

@@ -41,7 +41,7 @@ impl Bench {
         let settings = NodeSettings {
             folder: None,
             ticket_keys: self.dir.ticket_keys().unwrap(),
-            birth: deployment.birth,
+            birth: deployment.deployment_id,
             lottery_key: deployment.lottery_key,
             data_center: "sjc".to_owned(),
             rooms: configs(rooms),
@@ -180,9 +180,9 @@ async fn on_a_full_disk_nobody_is_admitted_after_the_lease() {
     let ticket = admit(&room).await.new_ticket.unwrap();
     bench.faults.set_full(true);
     bench.clock.advance(DurationMs(10_000));
-    assert_eq!(reason(&room).await, QueueReason::StoreAway);
+    assert_eq!(reason(&room).await, QueueReason::StoreUnavailable);
     assert!(!node.is_healthy());
-    assert_eq!(room.stats().degraded, Some(QueueReason::StoreAway));
+    assert_eq!(room.stats().degraded, Some(QueueReason::StoreUnavailable));
     assert!(matches!(
         request(&room, Some(&ticket)).await,
         Outcome::Pass(_)
@@ -238,7 +238,7 @@ async fn a_successor_admits_only_after_its_predecessor_has_left() {
         request(&room, Some(&ticket)).await,
         Outcome::Pass(_)
     ));
-    assert_eq!(reason(&room).await, QueueReason::StoreAway);
+    assert_eq!(reason(&room).await, QueueReason::StoreUnavailable);
     old.stop().await;
     while !new.is_healthy() {
         tokio::task::yield_now().await;
@@ -384,7 +384,7 @@ async fn an_event_stream_learns_of_a_free_seat_and_takes_none() {
         "the operator queues all visitors"
     );
     node.reload(configs(&room_of(1, 100, "")));
-    let obey = async |command| room.obey(&command, &Actor::default()).await.unwrap();
+    let obey = async |command| room.execute(&command, &Actor::default()).await.unwrap();
     obey(OperatorCommand::Pause { message: None }).await;
     for _ in 0..8 {
         bench.clock.advance(DurationMs(300));

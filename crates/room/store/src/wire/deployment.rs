@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Eq, PartialEq)]
 pub struct DeploymentFacts {
     /// Id of the deployment. Tickets of another deployment are invalid.
-    pub birth: DeploymentId,
+    pub deployment_id: DeploymentId,
     /// Secret key of its lotteries.
     pub lottery_key: LotteryKey,
     /// Ticket keys, newest first; used unless the configuration has its own.
@@ -46,7 +46,7 @@ const VERSION: u8 = 1;
 impl std::fmt::Debug for DeploymentFacts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("DeploymentFacts")
-            .field("birth", &self.birth)
+            .field("birth", &self.deployment_id)
             .field("ticket_keys", &self.ticket_keys.len())
             .field("keeper", &self.keeper)
             .field("kept_since", &self.kept_since)
@@ -64,7 +64,7 @@ impl std::fmt::Debug for DeploymentFacts {
 pub fn encode(facts: &DeploymentFacts) -> Vec<u8> {
     let record = DeploymentRecord {
         version: VERSION,
-        birth: hex(&facts.birth.0.to_be_bytes()),
+        birth: hex(&facts.deployment_id.0.to_be_bytes()),
         lottery_key: hex(&facts.lottery_key.0),
         ticket_keys: facts.ticket_keys.iter().map(|key| hex(key)).collect(),
         keeper: hex(&facts.keeper.to_be_bytes()),
@@ -87,7 +87,7 @@ pub fn decode(bytes: &[u8]) -> Result<DeploymentFacts, DamagedDeployment> {
     let keys = record.ticket_keys.iter().map(|key| from_hex(key));
     let facts = || {
         Some(DeploymentFacts {
-            birth: DeploymentId(u64::from_be_bytes(from_hex(&record.birth)?)),
+            deployment_id: DeploymentId(u64::from_be_bytes(from_hex(&record.birth)?)),
             lottery_key: LotteryKey(from_hex(&record.lottery_key)?),
             ticket_keys: keys.collect::<Option<_>>()?,
             keeper: u64::from_be_bytes(from_hex(&record.keeper)?),
@@ -152,7 +152,7 @@ mod tests {
 
     fn facts() -> DeploymentFacts {
         DeploymentFacts {
-            birth: DeploymentId(7),
+            deployment_id: DeploymentId(7),
             lottery_key: LotteryKey([9; 16]),
             ticket_keys: vec![[1; 32], [2; 32]],
             keeper: u64::MAX,

@@ -12,7 +12,7 @@ use anteroom_room::time::{DurationMs, Minute, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use anteroom_config::RoomName;
-use anteroom_config::overrides::{Shown, ShownHeld, ShownValue};
+use anteroom_config::overrides::{PendingStopView, RoomOverridesView, ValueView};
 use anteroom_config::time_text::{rfc3339_millis, rfc3339_secs};
 use anteroom_config::words;
 
@@ -29,7 +29,7 @@ pub struct StateFacts {
     /// Whether the room is switched off.
     pub suspended: bool,
     /// Overrides of operators.
-    pub shown: Shown,
+    pub shown: RoomOverridesView,
     /// Active visitors.
     pub active_users: u32,
     /// Waiting visitors.
@@ -137,13 +137,13 @@ pub struct RoomState {
     pub message: Option<String>,
     /// Keys that an operator has set over the file, and the file's values.
     #[serde(default)]
-    pub overrides: BTreeMap<String, ShownValue>,
+    pub overrides: BTreeMap<String, ValueView>,
     /// Version of the overrides: the number of changes so far.
     #[serde(default)]
     pub override_version: u64,
     /// Stops in effect at the replying node only, until its store is available again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub held_commands: Vec<ShownHeld>,
+    pub held_commands: Vec<PendingStopView>,
     /// Whether the replying node cannot reach the store of the root ledger.
     #[serde(default, rename = "rootStoreUnavailable")]
     pub is_root_store_unavailable: bool,
@@ -247,7 +247,7 @@ mod tests {
             room: RoomName::new("shop").unwrap(),
             rules: Rules::default(),
             suspended: false,
-            shown: Shown::default(),
+            shown: RoomOverridesView::default(),
             active_users: 50,
             queued_users: 7,
             admissions_this_minute: 3,

@@ -149,7 +149,7 @@ impl From<QueuePositionFacts<'_>> for CfWaitingRoom {
             queue_is_full: false,
             queue_all: facts.queue_all,
             last_updated: rfc3339_millis(now),
-            refresh_interval_seconds: position.ask_after.map_or(0, DurationMs::secs_ceil),
+            refresh_interval_seconds: position.refresh_after.map_or(0, DurationMs::secs_ceil),
             queueing_method: words::queueing_method(method).to_owned(),
             is_fifo_queue: method == QueueingMethod::Fifo,
             is_random_queue: method == QueueingMethod::Random,

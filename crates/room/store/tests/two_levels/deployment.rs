@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::{DataCenterId, Incarnation, NodeId, VisitorId};
 use anteroom_room::ledger::{LeaseTerms, Ledger};
-use anteroom_room::room::check_in::Return;
+use anteroom_room::room::check_in::CheckInRequest;
 use anteroom_room::room::{Capacity, CheckIn, Predecessors, Room, RoomIdentity, Verdict, Visit};
 use anteroom_room::rules::{Limits, Rules};
 use anteroom_room::sync::{Reply, SyncRequest};
@@ -216,7 +216,11 @@ impl Deployment {
 
     /// Empties the global store. A data center that knew its ledger syncs at once.
     fn wipe_root(&mut self) {
-        let knows = |ledger: &Ledger| ledger.upstream().is_some_and(|up| up.answered.is_some());
+        let knows = |ledger: &Ledger| {
+            ledger
+                .upstream()
+                .is_some_and(|up| up.applied_reply.is_some())
+        };
         let Some(witness) = self.local.iter().position(knows) else {
             return;
         };
@@ -238,7 +242,7 @@ impl Deployment {
         for ledger in self.local.iter().chain([&self.root]) {
             let mut rebuilt = ledger.clone();
             rebuilt.rebuild_sums();
-            let stats = |l: &Ledger| (l.inside(), l.seats_lent(), l.waiting_total());
+            let stats = |l: &Ledger| (l.active(), l.seats_leased(), l.waiting_total());
             if stats(ledger) != stats(&rebuilt) {
                 self.problem = Some("sums differ from their parts".to_owned());
             }
@@ -252,18 +256,18 @@ impl Deployment {
         let mut visit = Visit {
             visitor: ticket.map_or(VisitorId(id), |ticket| ticket.visitor),
             ticket,
-            may_ask_parent: true,
+            may_sync: true,
             gets_page: false,
         };
         let mut verdict = self.rooms[node].handle_visit(visit, self.now);
-        if verdict == Verdict::AskParent {
+        if verdict == Verdict::SyncWithParent {
             self.sync(node);
             verdict = self.rooms[node].handle_visit(visit, self.now);
         }
-        if verdict == Verdict::AskParent {
+        if verdict == Verdict::SyncWithParent {
             self.sync_up(node / 2);
             self.sync(node);
-            visit.may_ask_parent = false;
+            visit.may_sync = false;
             verdict = self.rooms[node].handle_visit(visit, self.now);
         }
         match verdict {
@@ -280,20 +284,20 @@ impl Deployment {
     }
 
     fn return_visit(&mut self, node: usize, ticket: Ticket) {
-        let mut visit = Return {
+        let mut visit = CheckInRequest {
             ticket,
             is_navigation: true,
-            may_ask_parent: true,
+            may_sync: true,
         };
         let mut done = self.rooms[node].handle_check_in(visit, self.now);
-        if done == CheckIn::AskParent {
+        if done == CheckIn::SyncWithParent {
             self.sync(node);
             done = self.rooms[node].handle_check_in(visit, self.now);
         }
-        if done == CheckIn::AskParent {
+        if done == CheckIn::SyncWithParent {
             self.sync_up(node / 2);
             self.sync(node);
-            visit.may_ask_parent = false;
+            visit.may_sync = false;
             done = self.rooms[node].handle_check_in(visit, self.now);
         }
         let ends_at = ticket.seats.ends_at().expect("it is an accepted ticket");

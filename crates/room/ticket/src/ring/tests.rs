@@ -78,7 +78,7 @@ fn tickets_of_another_room_cookie_or_deployment_do_not_open() {
         assert_eq!(opened, Err(OpenError::Forged));
     }
     let opened = ring.open(&sealed, DeploymentId(43), &binding());
-    assert_eq!(opened, Err(OpenError::OtherBirth));
+    assert_eq!(opened, Err(OpenError::OtherDeployment));
 }
 
 #[test]

@@ -101,11 +101,11 @@ impl Checkers {
 
     fn has_room(&self, observation: Observation<'_>, now: Timestamp) -> bool {
         let root = observation.root;
-        let taken = root.inside().saturating_add(root.phantoms());
+        let taken = root.active().saturating_add(root.phantoms());
         // Seats for active visitors who lack one in their present data center come first; some are
         // at their data centers already.
         let wants = root.unmet();
-        let taken = taken.saturating_add(wants.first.saturating_add(wants.later));
+        let taken = taken.saturating_add(wants.movers_now.saturating_add(wants.movers_expected));
         let taken = taken.saturating_add(observation.kept_for_movers);
         let admitted = root.admitted_in(now.minute());
         // While config files differ the lowest limits hold.
@@ -139,7 +139,7 @@ impl Checkers {
             return;
         }
         let inside = u64::from(self.seats.inside(now));
-        let counted = u64::from(root.inside()) + u64::from(root.phantoms()) + root.seats_lent();
+        let counted = u64::from(root.active()) + u64::from(root.phantoms()) + root.seats_leased();
         if counted < inside {
             self.report(Invariant::Seats, now, || {
                 format!("the root counts {counted} seats, and {inside} are taken")
@@ -155,7 +155,7 @@ impl Checkers {
         }
         let given_back_within = observation.given_back_within + self.slack();
         let inside = self.seats.inside_lately(given_back_within, now);
-        let counted = observation.root.inside();
+        let counted = observation.root.active();
         if counted > inside {
             self.report(Invariant::Recovery, now, || {
                 format!("the ledger counts {counted} active visitors, and there are {inside}")
@@ -174,7 +174,7 @@ impl Checkers {
 
     fn watch_unused_slots(&mut self, observation: Observation<'_>, now: Timestamp) {
         let root = observation.root;
-        let at = root.heard_at();
+        let at = root.clock_at();
         let has_slot = root.seats_to_admit() > 0 && root.admissions_free(at, at.minute()) > 0;
         // Without requests the root reserves no slot.
         let may_go_on = observation.is_open && observation.asking > 0 && self.is_calm(now);

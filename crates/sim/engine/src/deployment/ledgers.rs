@@ -12,15 +12,15 @@ use anteroom_room::allocation::CounterKey;
 use anteroom_room::id::{DataCenterId, Incarnation};
 use anteroom_room::ledger::{LeaseTerms, Ledger, UPSTREAM_PERIOD};
 use anteroom_room::ledger_exchange::{
-    Exchange, Expected, FirstStart, Identity, Kept, LedgerOperation, LedgerRole, Opening,
-    RecordVersion, Seen,
+    Exchange, Expected, FirstStart, Identity, InitialLedger, LedgerOperation, LedgerRole,
+    RecordLocation, RecordState, RecordVersion,
 };
 use anteroom_room::sync::{Reply, SyncRequest};
 use anteroom_room::time::{DurationMs, Timestamp};
 
 use crate::checkers::idle::Uses;
 use crate::recording::{Found, Recorder, Recording};
-use crate::scenario::model::{Scenario, StorePlace};
+use crate::scenario::model::{Scenario, StoreRef};
 use history::History;
 
 /// Longest time until a node learns of a free slot: the quarter of a second that a visitor may
@@ -45,7 +45,7 @@ pub(crate) struct Store {
     version: u64,
     identity: Identity,
     /// Server that keeps the deployment's own record, and since when.
-    kept: Kept,
+    kept: RecordLocation,
     /// Stand-in for the ledger until a node opens it.
     empty: Ledger,
     counters: BTreeMap<CounterKey, u64>,
@@ -72,7 +72,7 @@ struct Record {
 /// Result of a load, from which a node decides.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Loaded {
-    pub(crate) seen: Seen,
+    pub(crate) seen: RecordState,
     /// Whether an absent ledger has never existed.
     pub(crate) is_first_start: bool,
 }
@@ -83,7 +83,7 @@ pub(crate) struct Loaded {
 pub(crate) struct Draft {
     pub(crate) expected: Expected,
     pub(crate) now: Timestamp,
-    pub(crate) opening: Opening,
+    pub(crate) opening: InitialLedger,
 }
 
 /// Result of a write.
@@ -117,8 +117,8 @@ impl Stores {
             Store::new(role, history)
         };
         let locals = (0..count).zip(1..).map(|(index, number)| {
-            let role = LedgerRole::Below(DataCenterId(number));
-            store(role, StorePlace::Local(index))
+            let role = LedgerRole::DataCenter(DataCenterId(number));
+            store(role, StoreRef::Local(index))
         });
         let locals = locals.collect();
         let role = if scenario.is_one_node() {
@@ -126,7 +126,7 @@ impl Stores {
         } else {
             LedgerRole::Root(lending)
         };
-        let root = store(role, StorePlace::Global);
+        let root = store(role, StoreRef::Global);
         Self { locals, root }
     }
 
@@ -171,26 +171,26 @@ impl Stores {
     pub(crate) fn kept_for_movers(&self) -> u32 {
         let kept = self.locals.iter().filter_map(|local| {
             let ledger = local.ledger();
-            let leased = ledger.upstream()?.lease.held().seats;
+            let leased = ledger.upstream()?.lease.balance().seats;
             let wants = ledger.unmet();
-            Some(leased.min(wants.first.saturating_add(wants.later)))
+            Some(leased.min(wants.movers_now.saturating_add(wants.movers_expected)))
         });
         kept.fold(0, u32::saturating_add)
     }
 
-    pub(crate) fn at(&mut self, place: StorePlace) -> &mut Store {
+    pub(crate) fn at(&mut self, place: StoreRef) -> &mut Store {
         match place {
-            StorePlace::Local(index) => self.local(u32::try_from(index).unwrap_or(u32::MAX)),
-            StorePlace::Global => self.global(),
+            StoreRef::Local(index) => self.local(u32::try_from(index).unwrap_or(u32::MAX)),
+            StoreRef::Global => self.global(),
         }
     }
 
     /// Records the operations of all ledgers from now on; called before the first one.
     pub(crate) fn record(&mut self) {
         for (index, local) in self.locals.iter_mut().enumerate() {
-            local.record(StorePlace::Local(index));
+            local.record(StoreRef::Local(index));
         }
-        self.root.record(StorePlace::Global);
+        self.root.record(StoreRef::Global);
     }
 
     /// Returns the recordings by store, the root's last.
@@ -202,7 +202,7 @@ impl Stores {
 
     /// Returns the longest time for which the root leases.
     pub(crate) fn longest_lease(&self) -> DurationMs {
-        self.root.role.lending().ttl
+        self.root.role.lease_terms().ttl
     }
 
     /// Returns the longest time until a node learns of a free slot.
@@ -240,8 +240,8 @@ impl Store {
             version: 0,
             identity,
             // All nodes know that this is the first start.
-            kept: Kept {
-                keeper: identity,
+            kept: RecordLocation {
+                store: identity,
                 since: Timestamp::ZERO,
                 is_first: true,
             },
@@ -277,7 +277,7 @@ impl Store {
         Timestamp(now.0.saturating_add_signed(self.clock_error_ms))
     }
 
-    fn record(&mut self, place: StorePlace) {
+    fn record(&mut self, place: StoreRef) {
         let recorder = Recorder::new(place, self.role, Incarnation::ALONE);
         self.recorder = Some(Box::new(recorder));
     }
@@ -288,8 +288,8 @@ impl Store {
             return None;
         }
         let seen = self.seen(now);
-        let is_first_start = Opening::needs_first_start(self.role, seen) && {
-            let ttl = self.role.lending().ttl;
+        let is_first_start = InitialLedger::needs_first_start(self.role, seen) && {
+            let ttl = self.role.lease_terms().ttl;
             match FirstStart::of(self.kept, self.identity, seen.now, ttl) {
                 FirstStart::Yes => true,
                 FirstStart::No => false,
@@ -305,15 +305,15 @@ impl Store {
         })
     }
 
-    fn seen(&self, now: Timestamp) -> Seen {
+    fn seen(&self, now: Timestamp) -> RecordState {
         let version = self.record.as_ref().map_or(0, |_| self.version);
-        Seen {
+        RecordState {
             expected: Expected {
                 version: RecordVersion(version),
                 identity: self.identity,
             },
             now: self.clock(now),
-            keeper: self.record.as_ref().map(|record| record.keeper),
+            store: self.record.as_ref().map(|record| record.keeper),
         }
     }
 
@@ -340,7 +340,7 @@ impl Store {
         let mut ledger = draft.opening.open(left, draft.now);
         // A store does the same when it reads a record.
         ledger.rebuild_sums();
-        let exchange = operation.perform(&mut ledger, self.role.lending(), draft.now);
+        let exchange = operation.perform(&mut ledger, self.role.lease_terms(), draft.now);
         if let Some(recorder) = &mut self.recorder {
             recorder.note(draft.now, (operation, exchange.as_ref()), &ledger);
         }
@@ -359,7 +359,7 @@ impl Store {
         Some(Outcome::Written(Box::new(exchange)))
     }
 
-    fn note_opening(&mut self, opening: Opening) {
+    fn note_opening(&mut self, opening: InitialLedger) {
         let Some(recorder) = &mut self.recorder else {
             return;
         };
@@ -368,26 +368,30 @@ impl Store {
             .as_ref()
             .map(|record| Box::new(record.ledger.clone()));
         match (opening, before) {
-            (Opening::AsLeft | Opening::Alone, _) => {}
-            (Opening::Below(incarnation, _) | Opening::Epoch(incarnation, _), Some(record)) => {
+            (InitialLedger::AsLeft | InitialLedger::Alone, _) => {}
+            (
+                InitialLedger::DataCenter(incarnation, _) | InitialLedger::Epoch(incarnation, _),
+                Some(record),
+            ) => {
                 recorder.note_change(Found::Older {
                     record,
                     incarnation,
                 });
             }
-            (Opening::First(incarnation) | Opening::Below(incarnation, _), None)
-                if self.version == 0 =>
-            {
+            (
+                InitialLedger::First(incarnation) | InitialLedger::DataCenter(incarnation, _),
+                None,
+            ) if self.version == 0 => {
                 recorder.note_first_incarnation(incarnation);
             }
             (
-                Opening::First(incarnation)
-                | Opening::Below(incarnation, _)
-                | Opening::FoundEmpty(incarnation, _)
-                | Opening::Epoch(incarnation, _),
+                InitialLedger::First(incarnation)
+                | InitialLedger::DataCenter(incarnation, _)
+                | InitialLedger::FoundEmpty(incarnation, _)
+                | InitialLedger::Epoch(incarnation, _),
                 _,
             ) => {
-                let is_first = matches!(opening, Opening::First(_));
+                let is_first = matches!(opening, InitialLedger::First(_));
                 recorder.note_change(Found::Empty {
                     incarnation,
                     is_first,
@@ -398,7 +402,7 @@ impl Store {
 
     fn note_sync(&mut self, request: &SyncRequest, exchange: &Exchange, now: Timestamp) {
         if let Reply::Granted(grant) = &exchange.reply {
-            let demand = request.wants.slots.saturating_sub(request.held.seats);
+            let demand = request.demand.slots.saturating_sub(request.balance.seats);
             // A data center with a demand may fetch half as many slots more, and two.
             let ahead = demand / 2 + 2 * u32::from(demand > 0);
             self.uses.note(grant.granted.seats.max(demand) + ahead);
@@ -423,8 +427,8 @@ impl Store {
         let global = &upstream.snapshot;
         let is_scarce = global.waiting > 0 || global.seats_free.min(global.admissions_free) == 0;
         let wants = ledger.unmet();
-        let kept = upstream.lease.held().seats;
-        let kept = kept.saturating_sub(wants.first.saturating_add(wants.later));
+        let kept = upstream.lease.balance().seats;
+        let kept = kept.saturating_sub(wants.movers_now.saturating_add(wants.movers_expected));
         // Far from the root, a data center keeps slots ready for visitors whose turn it is.
         let eligible = global.watermark.count(ledger.waiting());
         let kept = kept.saturating_sub(eligible);
@@ -452,8 +456,8 @@ impl Store {
         self.record = None;
         self.version += 1;
         self.counters.clear();
-        self.kept = Kept {
-            keeper: self.identity,
+        self.kept = RecordLocation {
+            store: self.identity,
             since: self.clock(now.max(self.down_until)),
             is_first: false,
         };

@@ -2,13 +2,13 @@
 
 use anteroom_room::time::{DurationMs, Timestamp};
 
-use crate::rng::{Dice, Draw, Purpose};
+use crate::rng::{Draw, Purpose, SimRng};
 use crate::scenario::model::{Delay, Scenario};
 
 /// Network between nodes and stores.
 #[derive(Debug)]
 pub(crate) struct Network {
-    rng: Dice,
+    rng: SimRng,
     bad: Option<Bad>,
     bad_until: Timestamp,
     global_cuts: Vec<Cuts>,
@@ -55,7 +55,7 @@ pub(crate) struct Copies {
 impl Network {
     pub(crate) fn new(scenario: &Scenario) -> Self {
         Self {
-            rng: Dice::new(scenario.seed, Purpose::Network),
+            rng: SimRng::new(scenario.seed, Purpose::Network),
             bad: None,
             bad_until: Timestamp::ZERO,
             global_cuts: vec![Cuts::default(); scenario.data_centers.len()],

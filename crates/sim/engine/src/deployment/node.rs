@@ -7,7 +7,7 @@ use anteroom_room::allocation::CounterKey;
 use anteroom_room::id::{NodeId, VisitorId};
 use anteroom_room::queue_position::QueuePosition;
 pub(crate) use anteroom_room::room::request_flow::VisitorState;
-use anteroom_room::room::request_flow::{ArrivalKind, Intent, RequestFlow, Step};
+use anteroom_room::room::request_flow::{Intent, RequestFlow, Step, VisitorArrival};
 use anteroom_room::room::revoked_visitors::RevokedVisitors;
 use anteroom_room::room::syncing::SYNC_PERIOD;
 use anteroom_room::room::view::View;
@@ -140,7 +140,7 @@ pub(crate) struct Sent {
 impl Request {
     /// Creates a request that reaches a node now.
     pub(crate) fn new(sent: Sent, (node, node_record): (u32, &Node), now: Timestamp) -> Self {
-        let flow = RequestFlow::new(ArrivalKind {
+        let flow = RequestFlow::new(VisitorArrival {
             ticket: sent.ticket,
             fresh: sent.fresh,
             is_navigation: sent.role != Role::Subresource,
@@ -223,7 +223,7 @@ impl Node {
     pub(crate) fn start(&mut self, identity: RoomIdentity, now: Timestamp) {
         self.clock.restart();
         let before = Predecessors {
-            dead: self.folder.dead.clone(),
+            ended: self.folder.dead.clone(),
             in_touch_until: self.folder.in_touch_until,
             revoked: self.folder.revoked.clone(),
         };
@@ -271,7 +271,7 @@ impl Node {
     /// Clears the data folder after a reply of the parent, which knows this process and the end of
     /// those before it.
     pub(crate) fn note_joined(&mut self) {
-        if self.room.has_heard_from_parent() {
+        if self.room.has_parent_reply() {
             self.folder = Folder {
                 own_in_touch_until: Some(self.room.in_touch_until()),
                 own_revoked: self.room.revoked(),
@@ -298,22 +298,24 @@ impl Node {
         if let Some(ticket) = accepted.filter(|_| request.parent_waits == 0)
             && self
                 .view
-                .pass_at_once(&ticket, is_navigation, now)
+                .pass_without_room(&ticket, is_navigation, now)
                 .is_some()
         {
-            return (NodeReply::Pass, VisitorState::Inside);
+            return (NodeReply::Pass, VisitorState::Active);
         }
-        let mut met_as = request.flow.met_as();
+        let mut met_as = request.flow.visitor_state();
         let mut step = match request.number.take() {
             Some(number) => request.flow.handle_number(number, &mut self.room, now),
             None => request.flow.decide(&mut self.room, now),
         };
-        if step == Step::NotInside {
+        if step == Step::NotActive {
             request.wait_deadline = self.wait_deadline(started_at);
             step = request.flow.decide(&mut self.room, now);
         }
-        if met_as != VisitorState::Inside || !matches!(step, Step::Pass { .. } | Step::AskParent) {
-            met_as = request.flow.met_as();
+        if met_as != VisitorState::Active
+            || !matches!(step, Step::Pass { .. } | Step::SyncWithParent)
+        {
+            met_as = request.flow.visitor_state();
         }
         let reply = match step {
             Step::Pass {
@@ -323,7 +325,7 @@ impl Node {
                 ..
             } => {
                 if wants_sync {
-                    self.sync_loop.hurry();
+                    self.sync_loop.request_sync();
                 }
                 if is_new_ticket {
                     NodeReply::Renewed(ticket)
@@ -333,9 +335,9 @@ impl Node {
             }
             Step::Admit(ticket) => NodeReply::Admit(ticket),
             Step::Queue(ticket, place) => NodeReply::Queue(ticket, place),
-            Step::AskParent => NodeReply::AskParent,
+            Step::SyncWithParent => NodeReply::AskParent,
             Step::TakeNumber(key) => NodeReply::TakeNumber(key),
-            Step::MayCome | Step::NotInside => unreachable!("a request enters the room"),
+            Step::WouldAdmit | Step::NotActive => unreachable!("a request enters the room"),
         };
         (reply, met_as)
     }

@@ -58,7 +58,7 @@ impl Simulation {
     /// waits for nothing, except for a seat in another data center, while there is a lease.
     pub(super) fn check_wait(&mut self, request: &Request) {
         let accepted = request.ticket.filter(|ticket| ticket.accepted_at.is_some());
-        let (Some(ticket), VisitorState::Inside) = (accepted, request.flow.met_as()) else {
+        let (Some(ticket), VisitorState::Active) = (accepted, request.flow.visitor_state()) else {
             return;
         };
         let node = &mut self.deployment.nodes[request.node as usize];
@@ -93,7 +93,7 @@ impl Simulation {
         let rank_of =
             |ticket: Ticket| order::rank(ticket.bucket, ticket.visitor, &rules, lottery_key);
         let mut no_record = Watched::default();
-        if met_as != VisitorState::Inside
+        if met_as != VisitorState::Active
             && let Some(ticket) = request.ticket.filter(|ticket| ticket.accepted_at.is_some())
         {
             // For a visitor who has gone, the record of a logout is gone.
@@ -103,7 +103,7 @@ impl Simulation {
                     .check_lost_ticket(&owner.watched, &ticket, is_page, node_now, now);
             }
         }
-        if met_as == VisitorState::Inside
+        if met_as == VisitorState::Active
             && let Some(owner) = self.population.visitors.get_mut(request.owner)
             && let Some(ticket) = request.ticket
             && owner.watched.is_gone(ticket.visitor)

@@ -8,7 +8,7 @@ use super::Simulation;
 use super::event::Event;
 use crate::deployment::network::Bad;
 use crate::deployment::node::NodeState;
-use crate::scenario::model::{FaultKind, LinkPlace, NodePlace, StorePlace};
+use crate::scenario::model::{FaultKind, LinkRef, NodeRef, StoreRef};
 
 /// Longest time for which a draining node serves requests.
 const DRAIN_MAX: DurationMs = DurationMs::from_secs(2);
@@ -37,9 +37,9 @@ impl Simulation {
             }
             FaultKind::Cut {
                 link,
-                answers_only,
+                replies_only,
                 lasts,
-            } => self.cut(link, answers_only, self.now + lasts),
+            } => self.cut(link, replies_only, self.now + lasts),
             FaultKind::BadNetwork {
                 lost,
                 doubled,
@@ -102,8 +102,8 @@ impl Simulation {
         let leases = self.deployment.stores.longest_lease() + LEASE_TTL;
         let effects = leases + self.longest_seat() + MARGIN;
         let is_far_away = match kind {
-            FaultKind::Cut { link, .. } => matches!(link, LinkPlace::ToGlobal(_)),
-            FaultKind::StoreDown { store, .. } => store == StorePlace::Global,
+            FaultKind::Cut { link, .. } => matches!(link, LinkRef::ToGlobal(_)),
+            FaultKind::StoreDown { store, .. } => store == StoreRef::Global,
             _ => false,
         };
         let is_far_away = is_far_away && self.deployment.stores.has_two_levels();
@@ -130,7 +130,7 @@ impl Simulation {
             .unwrap_or_default()
     }
 
-    fn crash(&mut self, place: NodePlace, after: DurationMs) {
+    fn crash(&mut self, place: NodeRef, after: DurationMs) {
         let Some(index) = self.deployment.node_at(place) else {
             return;
         };
@@ -138,7 +138,7 @@ impl Simulation {
         self.plan(self.now + after, Event::Starts { node: index });
     }
 
-    fn restart(&mut self, place: NodePlace, after: DurationMs) {
+    fn restart(&mut self, place: NodeRef, after: DurationMs) {
         let Some(index) = self.deployment.node_at(place) else {
             return;
         };
@@ -197,15 +197,15 @@ impl Simulation {
         self.drive(index);
     }
 
-    fn cut(&mut self, link: LinkPlace, answers_only: bool, until: Timestamp) {
+    fn cut(&mut self, link: LinkRef, answers_only: bool, until: Timestamp) {
         match link {
-            LinkPlace::NodeToStore(place) => {
+            LinkRef::NodeToStore(place) => {
                 if let Some(node) = self.deployment.node_at(place) {
                     let node = &mut self.deployment.nodes[node as usize];
                     node.cuts.cut(answers_only, until);
                 }
             }
-            LinkPlace::ToGlobal(data_center) => {
+            LinkRef::ToGlobal(data_center) => {
                 let network = &mut self.deployment.network;
                 network.cut_global(data_center, answers_only, until);
             }

@@ -8,7 +8,7 @@ use super::slab::Key;
 use super::visiting::PARENT_WAIT_MAX;
 use crate::deployment::network::{Copies, joined};
 use crate::deployment::node::Request;
-use crate::scenario::model::{Delay, StorePlace};
+use crate::scenario::model::{Delay, StoreRef};
 
 impl Simulation {
     pub(super) fn take_number(&mut self, mut request: Request, key: CounterKey) {
@@ -39,8 +39,8 @@ impl Simulation {
         let node = request.node;
         let data_center = self.deployment.nodes[node as usize].data_center;
         let store_place = match counter.scope {
-            CounterScope::DataCenter(_) => StorePlace::Local(data_center as usize),
-            CounterScope::Anywhere => StorePlace::Global,
+            CounterScope::DataCenter(_) => StoreRef::Local(data_center as usize),
+            CounterScope::Anywhere => StoreRef::Global,
         };
         let store = self.deployment.stores.at(store_place);
         let taken = store.take_number(counter, now);

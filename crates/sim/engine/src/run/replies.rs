@@ -110,7 +110,7 @@ impl Simulation {
             visitor.ticket = Some(ticket);
         }
         let late = visitor.rng.between(LATE_FROM, LATE_TO);
-        let next_at = now + position.ask_after.unwrap_or(NO_SHOW_WITHIN) + late;
+        let next_at = now + position.refresh_after.unwrap_or(NO_SHOW_WITHIN) + late;
         let next = next_at.min(visitor.leaves_at);
         self.plan(next, Event::SendsRequest { visitor: key });
         if is_first {
@@ -282,7 +282,7 @@ impl Simulation {
             NodeReply::Renewed(t) => format!("extends visitor {visitor} until {}", until(t)),
             NodeReply::Queue(_, position) => {
                 let since = position.arrived_at.since(starts_at);
-                let after = position.ask_after.unwrap_or_default();
+                let after = position.refresh_after.unwrap_or_default();
                 let reason = position.reason.name();
                 format!("queues visitor {visitor} ({reason}), arrived at {since}, polls in {after}")
             }

@@ -8,7 +8,7 @@
 use crate::scenario::model::Delay;
 use anteroom_room::id::Incarnation;
 use anteroom_room::ledger_exchange::{
-    Exchange, LedgerOperation, LedgerRole, Next, Opening, STEP_ASIDE_MAX, Tries, Written,
+    Exchange, InitialLedger, LedgerOperation, LedgerRole, NextStep, PAUSE_MAX, Tries, WriteOutcome,
 };
 use anteroom_room::sync::Reply;
 use anteroom_room::sync_loop::{Action, Sync};
@@ -72,7 +72,7 @@ impl Simulation {
         self.check_wait(&request);
         let node = &mut self.deployment.nodes[index as usize];
         let Some(wanted) = request.wait_deadline.begin(node.sync_loop.round()) else {
-            request.flow.set_may_ask_parent(false);
+            request.flow.set_may_sync(false);
             self.decide(request);
             return;
         };
@@ -94,13 +94,15 @@ impl Simulation {
             let (name, visitor) = (deployment.name_of(index), request.owner.index);
             format!("{name} ends the wait of visitor {visitor}; {round:?}")
         });
-        request.flow.set_may_ask_parent(may_ask_again);
+        request.flow.set_may_sync(may_ask_again);
         self.resume(request);
     }
 
     /// Makes a node sync as soon as it can.
     pub(super) fn hurry(&mut self, index: u32) {
-        self.deployment.nodes[index as usize].sync_loop.hurry();
+        self.deployment.nodes[index as usize]
+            .sync_loop
+            .request_sync();
         self.drive(index);
     }
 
@@ -185,21 +187,21 @@ impl Simulation {
                 node.leave_folder();
                 let request = node.room.poll_goodbye(node.clock.read(self.now));
                 let purpose = Purpose::Sync { round: sync.round };
-                let (news, is_wanted) = (sync.news, sync.is_wanted);
+                let (root_reply, is_wanted) = (sync.root_reply, sync.is_wanted);
                 let operation = LedgerOperation::Sync {
                     request: Box::new(request),
-                    news,
+                    root_reply,
                     is_wanted,
                 };
                 (purpose, operation)
             }
-            Action::AskRoot {
+            Action::SyncUpstream {
                 upstream_sync,
                 request,
             } => {
                 let operation = LedgerOperation::Sync {
                     request: Box::new(request),
-                    news: None,
+                    root_reply: None,
                     is_wanted: false,
                 };
                 self.trace_request(index, "sends the root", &operation);
@@ -221,11 +223,11 @@ impl Simulation {
         let used = node.uses.take_recent(now);
         let snapshot = node.room.snapshot();
         let spare = snapshot.slots_to_spare / (SPARE_DIVISOR * snapshot.nodes.max(1));
-        let kept = request.held.seats.saturating_sub(spare);
+        let kept = request.balance.seats.saturating_sub(spare);
         self.checkers.check_kept(kept, used, now);
         let operation = LedgerOperation::Sync {
             request: Box::new(request),
-            news: sync.news,
+            root_reply: sync.root_reply,
             is_wanted: sync.is_wanted,
         };
         self.trace_request(index, "sends its store", &operation);
@@ -332,12 +334,12 @@ impl Simulation {
 
     fn handle_at_node(&mut self, mut message: Message) {
         let (next, loaded, exchange) = match &mut message.leg {
-            Leg::Loaded(loaded) => (Next::Decide, Some(*loaded), None),
+            Leg::Loaded(loaded) => (NextStep::Decide, Some(*loaded), None),
             Leg::Written(outcome) => {
                 let (written, loaded, exchange) = match outcome {
-                    Outcome::Written(exchange) => (Written::Yes, None, exchange.take()),
-                    Outcome::Conflict(loaded) => (Written::Conflict, Some(*loaded), None),
-                    Outcome::OtherStore => (Written::OtherStore, None, None),
+                    Outcome::Written(exchange) => (WriteOutcome::Yes, None, exchange.take()),
+                    Outcome::Conflict(loaded) => (WriteOutcome::Conflict, Some(*loaded), None),
+                    Outcome::OtherStore => (WriteOutcome::OtherStore, None, None),
                 };
                 let took = self.now.since(message.sent_at);
                 let next = message.tries.handle_written(written, took);
@@ -347,31 +349,31 @@ impl Simulation {
         };
         message.sent_at = self.now;
         match (next, loaded) {
-            (Next::Done, _) => self.handle_done(message, exchange),
-            (Next::Decide, Some(loaded)) => {
+            (NextStep::Done, _) => self.handle_done(message, exchange),
+            (NextStep::Decide, Some(loaded)) => {
                 message.leg = Leg::Write(self.draft(&message, loaded));
                 self.send(message, DurationMs::ZERO);
             }
-            (Next::Decide | Next::Load, _) => {
+            (NextStep::Decide | NextStep::Load, _) => {
                 message.leg = Leg::Load;
                 self.send(message, DurationMs::ZERO);
             }
-            (Next::StepAside, _) => {
+            (NextStep::Pause, _) => {
                 message.leg = Leg::Load;
                 let pause = self
                     .deployment
                     .start_rng()
-                    .between(DurationMs::ZERO, STEP_ASIDE_MAX);
+                    .between(DurationMs::ZERO, PAUSE_MAX);
                 self.send(message, pause);
             }
-            (Next::GiveUp, _) => self.handle_given_up(&message),
+            (NextStep::GiveUp, _) => self.handle_given_up(&message),
         }
     }
 
     fn draft(&mut self, message: &Message, loaded: Loaded) -> Draft {
         let role: LedgerRole = self.store_of(message).role();
         let seen = loaded.seen;
-        let incarnation = if seen.keeper == Some(seen.expected.identity) {
+        let incarnation = if seen.store == Some(seen.expected.identity) {
             Incarnation::ALONE
         } else {
             Incarnation(self.deployment.start_rng().word())
@@ -379,7 +381,7 @@ impl Simulation {
         Draft {
             expected: seen.expected,
             now: seen.now,
-            opening: Opening::of(role, seen, incarnation, loaded.is_first_start),
+            opening: InitialLedger::of(role, seen, incarnation, loaded.is_first_start),
         }
     }
 
@@ -394,7 +396,7 @@ impl Simulation {
                 let reply = exchange.reply;
                 self.note_reply(index, "receives from the root", &reply);
                 let node_loop = &mut self.deployment.nodes[index as usize].sync_loop;
-                if node_loop.is_out(upstream_sync) {
+                if node_loop.is_upstream_sync_pending(upstream_sync) {
                     node_loop.handle_root_reply(upstream_sync, reply, now);
                 } else {
                     // Worse than reality: a reply that no request waits for is delivered
@@ -477,7 +479,7 @@ impl Simulation {
         };
         self.note(|deployment| {
             let name = deployment.name_of(index);
-            let (held, wants) = (request.held, request.wants);
+            let (held, wants) = (request.balance, request.demand);
             let (seats, slots, credits) = (held.seats, held.admissions, held.credits);
             let waiting = &request.waiting;
             format!(
@@ -507,9 +509,9 @@ pub(super) fn describe(reply: &Reply) -> String {
                 granted.seats,
                 granted.admissions,
                 granted.credits,
-                snapshot.inside,
+                snapshot.active,
                 snapshot.phantoms,
-                snapshot.lent,
+                snapshot.leased,
                 snapshot.seats_free,
                 snapshot.admissions_free,
                 snapshot.waiting,

@@ -6,11 +6,11 @@ use anteroom_room::time::{DurationMs, Timestamp};
 use super::*;
 use crate::outcome::Invariant;
 use crate::scenario::model::{
-    Arrivals, Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, NodePlace, RatePoint,
-    RoomPlan, StorePlace,
+    Arrivals, Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, NodeRef, RatePoint, RoomPlan,
+    StoreRef,
 };
 
-const FIRST: NodePlace = NodePlace {
+const FIRST: NodeRef = NodeRef {
     data_center: 0,
     node: 0,
 };
@@ -228,14 +228,14 @@ fn a_bad_network_and_an_unavailable_store_break_no_invariant() {
         lasts,
     });
     check_fault(FaultKind::StoreDown {
-        store: StorePlace::Global,
+        store: StoreRef::Global,
         lasts,
     });
 }
 
 #[test]
 fn a_store_that_loses_writes_breaks_no_invariant() {
-    let store = StorePlace::Global;
+    let store = StoreRef::Global;
     check_fault(FaultKind::StoreWiped { store });
     check_fault(FaultKind::StoreLosesWrites {
         store,

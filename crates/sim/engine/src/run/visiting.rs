@@ -1,7 +1,7 @@
 //! Requests of visitors: their time, their node and their ticket.
 
 use anteroom_room::queue_position::QueueReason;
-use anteroom_room::sync_loop::PATIENCE;
+use anteroom_room::sync_loop::WAIT_TIMEOUT;
 use anteroom_room::time::{DurationMs, Timestamp};
 
 use super::Simulation;
@@ -12,7 +12,7 @@ use crate::rng::Draw;
 use crate::visitors::{CopyUse, Phase, TicketCopy};
 
 /// Longest wait of a request for a reply of the node's parent, as in the gateway.
-pub(super) const PARENT_WAIT_MAX: DurationMs = PATIENCE;
+pub(super) const PARENT_WAIT_MAX: DurationMs = WAIT_TIMEOUT;
 /// Delay after which a visitor retries when no node is open, or its node crashes.
 const RETRY_FROM: DurationMs = DurationMs(1_000);
 const RETRY_TO: DurationMs = DurationMs(2_000);
@@ -183,7 +183,7 @@ impl Simulation {
             node.uses.note(1);
         }
         // A visitor may have passed without a credit, and a request for one is due.
-        let wants_sync = node.sync_loop.is_hurried();
+        let wants_sync = node.sync_loop.is_sync_requested();
         match reply {
             NodeReply::AskParent => self.park(request),
             NodeReply::TakeNumber(key) => self.take_number(request, key),
@@ -323,7 +323,7 @@ pub(super) fn code_of(reply: &NodeReply, met_as: VisitorState) -> u64 {
         NodeReply::TakeNumber(_) => 5,
     };
     let met_as = match met_as {
-        VisitorState::Inside => 0,
+        VisitorState::Active => 0,
         VisitorState::Waiting => 1,
         VisitorState::New => 2,
     };

@@ -150,7 +150,7 @@ impl ScenarioText<'_> {
                 let allowed = format!("at most {FILE_BYTES_MAX} bytes");
                 let hint = "put long curves into a CSV file".to_owned();
                 let location = table.location("");
-                table.notes.refuse(&location, found, allowed, Some(hint));
+                table.notes.report(&location, found, allowed, Some(hint));
                 None
             });
         }
@@ -217,12 +217,12 @@ fn read_compare(table: &mut Table<'_>) -> Vec<AllocationKind> {
     if typed.is_empty() && table.notes.count() == mistakes {
         let location = table.location(COMPARE.name);
         let found = Finding::Value("an empty list".to_owned());
-        table.notes.refuse(&location, found, "at least one", None);
+        table.notes.report(&location, found, "at least one", None);
     }
     for Located { value, location } in typed {
         if compare.contains(&value) {
             let finding = Finding::Remark("the same allocation again".to_owned());
-            table.notes.refuse(&location, finding, "", None);
+            table.notes.report(&location, finding, "", None);
         }
         compare.push(value);
     }
@@ -261,7 +261,7 @@ fn check_visitors(table: &mut Table<'_>, rooms: &[RoomPlan], length: DurationMs)
         let found = Finding::Value(format!("arrivals of about {expected:.0} visitors"));
         let allowed = format!("at most {VISITORS_MAX} in all rooms");
         let hint = "simulate less time, or a part of the site".to_owned();
-        table.notes.refuse(&location, found, allowed, Some(hint));
+        table.notes.report(&location, found, allowed, Some(hint));
     }
 }
 
@@ -288,7 +288,7 @@ fn check_samples(
         let found = Finding::Value(format!("{samples} samples of {rows} curves"));
         let hint = format!("\"{nice}s\" would do");
         let allowed = format!("at most {SAMPLES_MAX}");
-        table.notes.refuse(&location, found, allowed, Some(hint));
+        table.notes.report(&location, found, allowed, Some(hint));
     }
     every
 }

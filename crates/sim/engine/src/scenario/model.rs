@@ -126,7 +126,7 @@ pub struct FaultPlan {
 
 /// Node in a data center.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct NodePlace {
+pub struct NodeRef {
     /// Index of its data center.
     pub data_center: usize,
     /// Index in the data center.
@@ -135,7 +135,7 @@ pub struct NodePlace {
 
 /// Store.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum StorePlace {
+pub enum StoreRef {
     /// Store of the data center with this index.
     Local(usize),
     /// Store of the root.
@@ -144,9 +144,9 @@ pub enum StorePlace {
 
 /// Link that can be cut.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum LinkPlace {
+pub enum LinkRef {
     /// Link between a node and the store of its data center.
-    NodeToStore(NodePlace),
+    NodeToStore(NodeRef),
     /// Link between a data center's nodes and the global store.
     ToGlobal(usize),
 }
@@ -157,30 +157,30 @@ pub enum FaultKind {
     /// The node crashes and starts again `after` that, as a new process.
     Crash {
         /// Node that crashes.
-        node: NodePlace,
+        node: NodeRef,
         /// Time until it runs again.
         after: DurationMs,
     },
     /// The node drains, stops, and starts again `after` that.
     Restart {
         /// Node that restarts.
-        node: NodePlace,
+        node: NodeRef,
         /// Time until it runs again.
         after: DurationMs,
     },
     /// The node pauses (a stopped process) and then continues.
     Pause {
         /// Node that pauses.
-        node: NodePlace,
+        node: NodeRef,
         /// Length of the pause.
         lasts: DurationMs,
     },
     /// The link transports no messages.
     Cut {
         /// Link that is cut.
-        link: LinkPlace,
+        link: LinkRef,
         /// Whether requests arrive and are carried out, and only the replies about it are lost.
-        answers_only: bool,
+        replies_only: bool,
         /// Length of the cut.
         lasts: DurationMs,
     },
@@ -198,33 +198,33 @@ pub enum FaultKind {
     /// The store sends no replies; it keeps its data.
     StoreDown {
         /// Store that is down.
-        store: StorePlace,
+        store: StoreRef,
         /// Length of the fault.
         lasts: DurationMs,
     },
     /// The store comes back empty, as another server.
     StoreWiped {
         /// Store that is wiped.
-        store: StorePlace,
+        store: StoreRef,
     },
     /// A replica takes over that lacks the last writes.
     StoreLosesWrites {
         /// Store that loses writes.
-        store: StorePlace,
+        store: StoreRef,
         /// Time before the fault whose writes are lost.
         last: DurationMs,
     },
     /// The store's clock steps.
     StoreClockSteps {
         /// Store whose clock steps.
-        store: StorePlace,
+        store: StoreRef,
         /// Step in milliseconds; may be negative.
         by_ms: i64,
     },
     /// The node's clock is wrong, and runs too fast or too slow.
     NodeClockIsOff {
         /// Node whose clock is wrong.
-        node: NodePlace,
+        node: NodeRef,
         /// Error in milliseconds; may be negative.
         by_ms: i64,
         /// Drift from then on in parts per million; may be negative.

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::scenario::model::{FaultKind, FaultPlan, LinkPlace, Scenario, StorePlace};
+use crate::scenario::model::{FaultKind, FaultPlan, LinkRef, Scenario, StoreRef};
 use anteroom_room::time::DurationMs;
 
 /// Time for which a fault without a length still has messages under way.
@@ -50,23 +50,23 @@ pub const fn name_of(fault: &FaultKind) -> &'static str {
         FaultKind::Restart { .. } => "restart",
         FaultKind::Pause { .. } => "pause",
         FaultKind::Cut {
-            answers_only: true, ..
+            replies_only: true, ..
         } => "answers lost",
         FaultKind::Cut {
-            link: LinkPlace::NodeToStore(_),
+            link: LinkRef::NodeToStore(_),
             ..
         } => "node cut off",
         FaultKind::Cut {
-            link: LinkPlace::ToGlobal(_),
+            link: LinkRef::ToGlobal(_),
             ..
         } => "data center cut off",
         FaultKind::BadNetwork { .. } => "bad network",
         FaultKind::StoreDown { .. } => "store down",
         FaultKind::StoreWiped {
-            store: StorePlace::Local(_),
+            store: StoreRef::Local(_),
         } => "local store wiped",
         FaultKind::StoreWiped {
-            store: StorePlace::Global,
+            store: StoreRef::Global,
         } => "global store wiped",
         FaultKind::StoreLosesWrites { .. } => "store loses writes",
         FaultKind::StoreClockSteps { .. } => "store's clock steps",
@@ -110,7 +110,7 @@ mod tests {
         let down = |at, lasts| FaultPlan {
             at: DurationMs(at),
             kind: FaultKind::StoreDown {
-                store: StorePlace::Global,
+                store: StoreRef::Global,
                 lasts: DurationMs(lasts),
             },
         };

@@ -8,7 +8,7 @@ mod shape;
 use anteroom_room::rules::{Limits, QueueingMethod, Rules, SeatNeedsCookie};
 use anteroom_room::time::{DurationMs, Timestamp};
 
-use crate::rng::{Dice, Draw, Purpose, whole};
+use crate::rng::{Draw, Purpose, SimRng, whole};
 use crate::scenario::model::{
     Arrivals, Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, RatePoint, RoomPlan, Scenario,
 };
@@ -24,7 +24,7 @@ const REQUESTS_PER_SESSION: f64 = 12.0;
 /// Returns the scenario of a seed.
 #[must_use]
 pub fn scenario(seed: u64) -> Scenario {
-    let mut rng = Dice::new(seed, Purpose::Deployment);
+    let mut rng = SimRng::new(seed, Purpose::Deployment);
     let data_centers = data_centers(&mut rng);
     let mut rules = rules(&mut rng);
     // A lease that ends during one upstream sync helps no visitor.
@@ -110,7 +110,7 @@ fn length(faults: &[FaultPlan], rules: Rules) -> DurationMs {
 
 /// Returns arrivals of several times as many visitors as there is room for; fewer a second with
 /// long sessions.
-fn arrivals(rng: &mut Dice, rules: Rules, length: DurationMs) -> Arrivals {
+fn arrivals(rng: &mut SimRng, rules: Rules, length: DurationMs) -> Arrivals {
     let seats = f64::from(rules.limits.total_active_users);
     let rate = seats / rules.session_duration.0 as f64 * 1e3;
     let wanted = rate * f64::from(1 + rng.below(9));
@@ -142,7 +142,7 @@ fn arrivals(rng: &mut Dice, rules: Rules, length: DurationMs) -> Arrivals {
 }
 
 /// Returns seats for all visitors, and few admissions a minute: the minute runs out first.
-fn limits_of_a_rush(rng: &mut Dice) -> Limits {
+fn limits_of_a_rush(rng: &mut SimRng) -> Limits {
     Limits {
         total_active_users: 100 + rng.below(101),
         new_users_per_minute: 8 + rng.below(33),
@@ -175,7 +175,7 @@ fn rushes(limits: Limits, length: DurationMs) -> Arrivals {
     }
 }
 
-fn data_centers(rng: &mut Dice) -> Vec<DataCenterPlan> {
+fn data_centers(rng: &mut SimRng) -> Vec<DataCenterPlan> {
     let count = 1 + rng.below(3);
     let nodes = 1 + rng.below(if count == 1 { 4 } else { 3 });
     let is_alone = count == 1 && rng.chance(0.7);
@@ -209,7 +209,7 @@ fn data_centers(rng: &mut Dice) -> Vec<DataCenterPlan> {
         .collect()
 }
 
-fn rules(rng: &mut Dice) -> Rules {
+fn rules(rng: &mut SimRng) -> Rules {
     let session_duration = match rng.below(10) {
         0..7 => short_session(rng),
         7 | 8 => rng.between(DurationMs::from_secs(20), DurationMs::from_secs(300)),
@@ -241,7 +241,7 @@ fn rules(rng: &mut Dice) -> Rules {
 }
 
 /// Returns a number in a share of all cases, and 0 in the others.
-fn sometimes(rng: &mut Dice, in_share: f64, most: f64) -> f64 {
+fn sometimes(rng: &mut SimRng, in_share: f64, most: f64) -> f64 {
     if rng.chance(in_share) {
         rng.unit() * most
     } else {
@@ -249,7 +249,7 @@ fn sometimes(rng: &mut Dice, in_share: f64, most: f64) -> f64 {
     }
 }
 
-fn behaviour(rng: &mut Dice, session: DurationMs) -> Behaviour {
+fn behaviour(rng: &mut SimRng, session: DurationMs) -> Behaviour {
     let keeps_coming = rng.chance(0.5);
     let parallel_requests = if rng.chance(0.4) { rng.below(5) } else { 0 };
     Behaviour {
@@ -274,7 +274,7 @@ fn behaviour(rng: &mut Dice, session: DurationMs) -> Behaviour {
 }
 
 /// Makes most visitors drop their cookies, among a few who keep them.
-fn jam(rng: &mut Dice, behaviour: Behaviour) -> Behaviour {
+fn jam(rng: &mut SimRng, behaviour: Behaviour) -> Behaviour {
     Behaviour {
         without_cookies: 0.5 + rng.unit() * 0.45,
         changes_node: 0.0,
@@ -285,7 +285,7 @@ fn jam(rng: &mut Dice, behaviour: Behaviour) -> Behaviour {
 }
 
 /// Makes visitors keep coming and seldom change the data center, so that each change lasts.
-fn travellers(rng: &mut Dice, behaviour: Behaviour) -> Behaviour {
+fn travellers(rng: &mut SimRng, behaviour: Behaviour) -> Behaviour {
     Behaviour {
         pages: 40.0,
         think_time: rng.between(DurationMs(400), DurationMs(1_500)),

@@ -2,13 +2,13 @@
 
 use anteroom_room::time::{DurationMs, Timestamp};
 
-use crate::rng::{Dice, Draw, Purpose, whole};
+use crate::rng::{Draw, Purpose, SimRng, whole};
 use crate::scenario::model::{Arrivals, RatePoint};
 
 /// Stream of new visitors, in order of time.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    rng: Dice,
+    rng: SimRng,
     /// Index of the only data center that they come to.
     pub(crate) data_center: Option<usize>,
     points: Vec<RatePoint>,
@@ -21,7 +21,7 @@ pub(crate) struct Stream {
 impl Stream {
     pub(crate) fn new(arrivals: &Arrivals, seed: u64, number: u32) -> Self {
         Self {
-            rng: Dice::new(seed, Purpose::Arrivals(number)),
+            rng: SimRng::new(seed, Purpose::Arrivals(number)),
             data_center: arrivals.data_center,
             points: arrivals.points.clone(),
             piece: 0,
@@ -60,7 +60,7 @@ impl Stream {
     }
 
     /// Returns the random numbers that a new visitor's behaviour is drawn from.
-    pub(crate) fn rng(&mut self) -> &mut Dice {
+    pub(crate) fn rng(&mut self) -> &mut SimRng {
         &mut self.rng
     }
 }

@@ -89,7 +89,7 @@ fn admitted(
                     }
                     got += 1;
                 }
-                Take::Dry | Take::AskParent => {}
+                Take::UsedUp | Take::SyncWithParent => {}
             }
             break;
         }
@@ -280,13 +280,13 @@ fn lease_request(child: u64, lease: &mut Lease, slots: u32) -> SyncRequest {
         sent_at: NOW,
         is_read_under_parent: true,
         parent: None,
-        witnessed: None,
+        witnessed_epoch: None,
         number: lease.begin_request(NOW),
-        answered: None,
+        applied_reply: None,
         generation: lease.generation(),
         is_final: !lease.is_live(NOW),
-        held: lease.held(),
-        wants: LeaseDemand {
+        balance: lease.balance(),
+        demand: LeaseDemand {
             slots,
             ..LeaseDemand::default()
         },
@@ -300,8 +300,8 @@ fn lease_request(child: u64, lease: &mut Lease, slots: u32) -> SyncRequest {
         waiting: WaitingCounts::new(),
         revocations: vec![],
         revoked_version: 0,
-        refuses_through: 0,
-        terms: RoomFacts {
+        rejects_through: 0,
+        settings: RoomFacts {
             limits: rules(10, 100).limits,
             longest_seat: DurationMs(310_000),
             pacing: true,
@@ -324,8 +324,8 @@ fn leases_admit_ten_of_fifteen_at_two_nodes() {
             let Reply::Granted(answer) = reply else {
                 panic!("every request is granted")
             };
-            lease.handle_answer(&answer);
-            if lease.held().seats >= wants || answer.snapshot.is_dry() {
+            lease.handle_lease_reply(&answer);
+            if lease.balance().seats >= wants || answer.snapshot.is_exhausted() {
                 break;
             }
         }

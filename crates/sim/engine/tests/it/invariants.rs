@@ -8,8 +8,8 @@ use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_sim::outcome::Outcome;
 use anteroom_sim::run;
 use anteroom_sim::scenario::model::{
-    Arrivals, Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, LinkPlace, NodePlace,
-    RatePoint, RoomPlan, Scenario, StorePlace,
+    Arrivals, Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, LinkRef, NodeRef, RatePoint,
+    RoomPlan, Scenario, StoreRef,
 };
 
 const MINUTE: DurationMs = DurationMs::from_secs(60);
@@ -111,13 +111,13 @@ fn a_node_cut_off_with_its_data_center_issues_seats_within_leases() {
         });
     };
     let lasts = DurationMs::from_secs(700);
-    let link = LinkPlace::ToGlobal(1);
-    let answers_only = false;
+    let link = LinkRef::ToGlobal(1);
+    let replies_only = false;
     plan(
         120,
         FaultKind::Cut {
             link,
-            answers_only,
+            replies_only,
             lasts,
         },
     );
@@ -125,7 +125,7 @@ fn a_node_cut_off_with_its_data_center_issues_seats_within_leases() {
     let within = DurationMs::ZERO;
     plan(121, FaultKind::SessionDuration { session, within });
     for (number, at) in (0..3).zip([122, 125, 128]) {
-        let node = NodePlace {
+        let node = NodeRef {
             data_center: 1,
             node: number,
         };
@@ -168,7 +168,7 @@ fn returning_visitors_are_renewed_while_the_root_counts_again() {
         scenario.faults.push(FaultPlan {
             at: DurationMs::from_secs(60),
             kind: FaultKind::StoreLosesWrites {
-                store: StorePlace::Global,
+                store: StoreRef::Global,
                 last: DurationMs::from_secs(4),
             },
         });

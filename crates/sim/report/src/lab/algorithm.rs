@@ -66,7 +66,7 @@ pub fn all() -> Vec<AlgorithmKind> {
 fn admitted(kind: AlgorithmKind) -> u64 {
     let rate = Rate::new(100, DurationUs::from_secs(60));
     let policy = rate.and_then(|rate| kind.build(rate, &settings::Settings::default()));
-    policy.map_or(0, |policy| policy.most_in_any_window(1))
+    policy.map_or(0, |policy| policy.window_cost_max(1))
 }
 
 /// Returns the algorithm with a limit that is never reached, to add requests without a check and to
@@ -126,11 +126,11 @@ mod tests {
             };
             let mut state = State::default();
             let now = TimestampUs(1_000_000);
-            assert!(policy.step(&mut state, now, Cost::ONE).is_admitted());
+            assert!(policy.step(&mut state, now, Cost::ONE).is_allowed());
             for _ in 0..3 {
-                assert!(raised.step(&mut state, now, Cost::ONE).is_admitted());
+                assert!(raised.step(&mut state, now, Cost::ONE).is_allowed());
             }
-            assert!(!policy.step(&mut state, now, Cost::ONE).is_admitted());
+            assert!(!policy.step(&mut state, now, Cost::ONE).is_allowed());
             let seen = raised.step(&mut state, now, Cost::Peek).remaining;
             assert_eq!(u32::MAX - seen, 4, "{one:?}");
         }

@@ -108,7 +108,7 @@ pub(crate) fn counts(
             .collect(),
     };
     let most = counted.iter().map(|one| one.truth.max(one.estimate)).max();
-    let (most, limit) = (most.unwrap_or(0), u64::from(policy.rate().calls()));
+    let (most, limit) = (most.unwrap_or(0), u64::from(policy.rate().requests()));
     if most > limit.max(1) * TIMES_THE_LIMIT_MAX {
         return Err(NotDrawn::LimitUnseen { most, limit });
     }
@@ -150,7 +150,7 @@ pub(crate) fn admissions(
         ),
         description: format!(
             "The limit is {}. The peak of allowed requests is {most}.",
-            rate.calls()
+            rate.requests()
         ),
         up_is: "requests".to_owned(),
     };
@@ -176,9 +176,9 @@ impl Draft {
     fn draw(self, rate: Rate, traffic: &Traffic, mut lines: Vec<Line>, most: u64) -> Chart {
         let (begin, end) = traffic.span;
         let length = end.since(begin).0 / 1_000;
-        let limit = as_f64(u64::from(rate.calls()));
+        let limit = as_f64(u64::from(rate.requests()));
         lines.push(Line {
-            name: format!("limit: {}", rate.calls()),
+            name: format!("limit: {}", rate.requests()),
             look: LIMIT,
             points: vec![(0.0, limit), (as_f64(length), limit)],
         });
@@ -200,7 +200,7 @@ impl Draft {
 
 /// Describes a chart for readers who cannot see it.
 fn describe(counted: &[Counted], rate: Rate, word: &str) -> String {
-    let limit = u64::from(rate.calls());
+    let limit = u64::from(rate.requests());
     let share = |is_so: &dyn Fn(&Counted) -> bool| {
         let count = counted.iter().filter(|one| is_so(one)).count();
         count * 100 / counted.len().max(1)

@@ -267,7 +267,7 @@ fn make_traffic(
         clients: options.clients.unwrap_or(1),
         seed: options.seed,
     };
-    let most = policies.iter().map(|policy| policy.most_in_any_window(1));
+    let most = policies.iter().map(|policy| policy.window_cost_max(1));
     let made = match options.traffic.as_str() {
         "random" => traffic::random(&demand),
         "bursty" => traffic::bursty(&demand),
@@ -308,7 +308,7 @@ fn recorded(file: &Path) -> anyhow::Result<Traffic> {
 }
 
 fn a_tenth_more(rate: Rate) -> anyhow::Result<Rate> {
-    let requests = rate.calls().saturating_add(rate.calls().div_ceil(10));
+    let requests = rate.requests().saturating_add(rate.requests().div_ceil(10));
     Rate::new(requests, rate.window()).context("--limit")
 }
 

@@ -14,7 +14,7 @@ use crate::lab::outcome::{Decision, Fate, LimitStatistics};
 pub(crate) fn count_decisions(rate: Rate, decisions: &mut [Decision]) -> LimitStatistics {
     // Stable: of two at one moment the earlier decision comes first.
     decisions.sort_by_key(|decision| decision.at);
-    let limit = u64::from(rate.calls());
+    let limit = u64::from(rate.requests());
     let mut clients: BTreeMap<u32, Sliding> = BTreeMap::new();
     let mut stats = LimitStatistics::default();
     for decision in decisions.iter() {

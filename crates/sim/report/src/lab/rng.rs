@@ -24,9 +24,9 @@ pub(crate) enum Purpose {
 
 /// Stream of numbers for one purpose.
 #[derive(Clone, Debug)]
-pub(crate) struct Dice(rng::Dice);
+pub(crate) struct LabRng(rng::SimRng);
 
-impl Dice {
+impl LabRng {
     pub(crate) fn new(seed: u64, purpose: Purpose) -> Self {
         let salt = match purpose {
             Purpose::Traffic => 1,
@@ -36,7 +36,7 @@ impl Dice {
             Purpose::Rounds => 5,
             Purpose::Pauses => 6,
         };
-        Self(rng::Dice::salted(seed, salt))
+        Self(rng::SimRng::salted(seed, salt))
     }
 
     pub(crate) fn word(&mut self) -> u64 {
@@ -77,7 +77,7 @@ impl Dice {
 
 /// Mixes a seed, so that adjacent seeds give unrelated words.
 pub(crate) fn mixed(seed: u64) -> u64 {
-    SplitMix(seed).word()
+    SplitMix(seed).next_u64()
 }
 
 #[cfg(test)]
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn streams_repeat_and_differ_by_seed_and_purpose() {
-        let first = |seed, purpose| Dice::new(seed, purpose).word();
+        let first = |seed, purpose| LabRng::new(seed, purpose).word();
         assert_eq!(first(1, Purpose::Traffic), first(1, Purpose::Traffic));
         assert_ne!(first(1, Purpose::Traffic), first(2, Purpose::Traffic));
         assert_ne!(first(1, Purpose::Traffic), first(1, Purpose::Network));
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn draws_keep_the_requested_means_and_bounds() {
-        let mut rng = Dice::new(7, Purpose::Network);
+        let mut rng = LabRng::new(7, Purpose::Network);
         let sum: u64 = (0..20_000)
             .map(|_| rng.exponential(DurationUs(5_000)).0)
             .sum();

@@ -2,7 +2,7 @@
 
 use anteroom_limit::time::TimestampUs;
 
-use crate::lab::rng::{Dice, Purpose, mixed};
+use crate::lab::rng::{LabRng, Purpose, mixed};
 use crate::lab::traffic::Request;
 
 /// Distribution of requests over nodes.
@@ -52,7 +52,7 @@ pub(crate) fn route(routing: &Routing, nodes: u32, seed: u64, requests: &[Reques
     };
     match routing {
         Routing::Spread(_) => {
-            let mut rng = Dice::new(seed, Purpose::Routing);
+            let mut rng = LabRng::new(seed, Purpose::Routing);
             let node_of = |request: &Request| rng.below(nodes_at(request.at));
             requests.iter().map(node_of).collect()
         }

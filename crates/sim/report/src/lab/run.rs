@@ -84,7 +84,7 @@ impl StoreKind {
     /// many nodes.
     #[must_use]
     pub fn most_in_any_window(self, policy: &Policy, nodes: u32) -> u64 {
-        let most = policy.most_in_any_window(1);
+        let most = policy.window_cost_max(1);
         match self {
             // Reports of other nodes add to a node's own count, and never let it allow more.
             Self::Local | Self::Gossip | Self::Kafka => most.saturating_mul(u64::from(nodes)),

@@ -68,7 +68,7 @@ pub struct TooManyRequestsError {
 impl Demand {
     /// Returns the expected number of requests.
     fn expected(&self) -> u64 {
-        let requests = u128::from(self.rate.calls()) * u128::from(self.length.0);
+        let requests = u128::from(self.rate.requests()) * u128::from(self.length.0);
         let requests = requests / u128::from(self.rate.window().0) * u128::from(self.clients);
         u64::try_from(requests).unwrap_or(u64::MAX)
     }

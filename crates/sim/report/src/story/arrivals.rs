@@ -148,7 +148,7 @@ fn admit(
         };
         let key = match allocator.take(&mut context) {
             Take::Slot => return true,
-            Take::Dry | Take::AskParent => return false,
+            Take::UsedUp | Take::SyncWithParent => return false,
             Take::TakeNumber(key) => key,
         };
         let next = counters.entry(key).or_insert(0);
@@ -248,19 +248,19 @@ impl LeasingNodes {
         let mut visit = Visit {
             visitor: VisitorId(self.visitors.to_le_bytes()),
             ticket: None,
-            may_ask_parent: true,
+            may_sync: true,
             gets_page: false,
         };
         for _ in 0..5 {
             match self.rooms[node].handle_visit(visit, self.now) {
                 Verdict::Admit(_) => return true,
-                Verdict::AskParent => self.sync(node),
+                Verdict::SyncWithParent => self.sync(node),
                 _ => return false,
             }
             self.now = self.now + BETWEEN;
             self.sync_when_due();
         }
-        visit.may_ask_parent = false;
+        visit.may_sync = false;
         matches!(
             self.rooms[node].handle_visit(visit, self.now),
             Verdict::Admit(_)

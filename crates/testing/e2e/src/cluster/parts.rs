@@ -6,7 +6,7 @@ use std::time::Duration;
 use anteroom_testkit::load::NodeAt;
 use anteroom_testkit::redis_server::RedisServer;
 use anteroom_testkit::relay::Relay;
-use anteroom_testkit::{PATIENCE, eventually, eventually_within};
+use anteroom_testkit::{TIMEOUT, eventually, eventually_within};
 use serde_json::Value;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -64,7 +64,7 @@ impl Cluster {
         let Some(Store::Single(server)) = &self.global else {
             panic!("{NOT_SINGLE}")
         };
-        let _ = server.tell(&["FLUSHALL"]).await;
+        let _ = server.send_ok(&["FLUSHALL"]).await;
     }
 
     /// Returns the link of a data center's nodes to their own store.
@@ -157,7 +157,7 @@ impl Cluster {
     pub async fn lends_again(&self) {
         for at in self.all() {
             let what = format!("the ledger of {} grants leases", self.node(at).name());
-            eventually_within(PATIENCE * 2, &what, async || {
+            eventually_within(TIMEOUT * 2, &what, async || {
                 let state = self.state(at).await;
                 state.is_some_and(|state| state.get("reopensAt").is_some_and(Value::is_null))
             })

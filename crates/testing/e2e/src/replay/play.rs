@@ -8,7 +8,7 @@ use anteroom_room::id::{DeploymentId, Incarnation};
 use anteroom_room::ledger::Ledger;
 use anteroom_sim::recording::{Exchange, Found, LedgerOperation, LedgerRole, Recording};
 use anteroom_store::{
-    BoxFuture, Deployment, JoinError, LedgerPlace, Membership, RecordKey, Store, SyncError, join,
+    BoxFuture, Deployment, JoinError, Membership, RecordKey, Store, StoredLedger, SyncError, join,
 };
 use parking_lot::Mutex;
 
@@ -104,7 +104,7 @@ pub async fn play(recording: &Recording, rig: &mut dyn Rig) -> Result<(), PlayEr
 
 struct Player {
     stage: Arc<Stage>,
-    place: LedgerPlace,
+    place: StoredLedger,
     /// Incarnation for the case that the record must begin again.
     incarnation: Arc<Mutex<Option<Incarnation>>>,
 }
@@ -118,12 +118,13 @@ impl Player {
         let key = match role {
             LedgerRole::Alone => "room",
             LedgerRole::Root(_) => "room/world",
-            LedgerRole::Below(_) => "room/here",
+            LedgerRole::DataCenter(_) => "room/here",
         };
         let seen = Arc::clone(&stage) as Arc<dyn Store>;
-        let place = LedgerPlace::new(seen, RecordKey(key.to_owned()), "room", role);
+        let place = StoredLedger::new(seen, RecordKey(key.to_owned()), "room", role);
         // A wrong incarnation would show in the record.
-        let place = place.with_lives(move || drawn.lock().take().unwrap_or(Incarnation::ALONE));
+        let place =
+            place.with_incarnations(move || drawn.lock().take().unwrap_or(Incarnation::ALONE));
         Self {
             stage,
             place,
@@ -175,7 +176,7 @@ impl Player {
 fn nodes() -> Membership {
     Membership {
         deployment: Deployment {
-            birth: DeploymentId(1),
+            deployment_id: DeploymentId(1),
             lottery_key: LotteryKey([1; 16]),
         },
         ticket_keys: vec![[1; 32]],

@@ -66,7 +66,7 @@ impl Replicated {
     /// If the replica returns an error.
     pub async fn fail_over(&mut self) {
         self.master.kill();
-        self.replica.tell(&["REPLICAOF", "NO", "ONE"]).await;
+        self.replica.send_ok(&["REPLICAOF", "NO", "ONE"]).await;
         self.switch.leads_to(at(self.replica.port()));
     }
 
@@ -105,7 +105,7 @@ mod tests {
         let wrote = ask(port, &[&["SET", "early", "1"]]).await;
         assert_eq!(wrote.unwrap().text(), "OK");
         eventually("the replica has it", async || {
-            pair.replica.ask(&["EXISTS", "early"]).await.text() == "1"
+            pair.replica.send(&["EXISTS", "early"]).await.text() == "1"
         })
         .await;
         pair.cut_replication();

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anteroom_demo::checking_origin::{JUDGE_SEAT_ENDS, JUDGE_VISITOR, VIA};
+use anteroom_demo::checking_origin::{CHECKER_SEAT_ENDS, CHECKER_VISITOR, VIA};
 use anteroom_room::time::Timestamp;
 use bytes::Bytes;
 use http::header::{ACCEPT, COOKIE, RETRY_AFTER, SET_COOKIE};
@@ -149,14 +149,14 @@ fn understand(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Answer {
         };
     }
     let seat_ends_at = headers
-        .get(JUDGE_SEAT_ENDS)
+        .get(CHECKER_SEAT_ENDS)
         .and_then(text)
         .and_then(|text| text.parse().ok());
     match seat_ends_at {
         Some(ends_at) => Answer::Page {
             seat_ends_at: Timestamp(ends_at),
             visitor: headers
-                .get(JUDGE_VISITOR)
+                .get(CHECKER_VISITOR)
                 .and_then(text)
                 .unwrap_or_default(),
             cookie,

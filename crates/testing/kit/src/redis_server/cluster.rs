@@ -36,12 +36,12 @@ impl RedisCluster {
             let slots: Vec<String> = part.map(|slot| slot.to_string()).collect();
             let mut command = vec!["CLUSTER", "ADDSLOTS"];
             command.extend(slots.iter().map(String::as_str));
-            server.tell(&command).await;
+            server.send_ok(&command).await;
         }
         for other in &cluster.servers[1..] {
             let port = other.port().to_string();
             let meet = ["CLUSTER", "MEET", "127.0.0.1", &port];
-            cluster.servers[0].tell(&meet).await;
+            cluster.servers[0].send_ok(&meet).await;
         }
         cluster.agrees().await;
         cluster
@@ -65,11 +65,11 @@ impl RedisCluster {
     ///
     /// If a server does not reply.
     pub async fn owner_of(&self, key: &str) -> (usize, u16) {
-        let slot = self.servers[0].tell(&["CLUSTER", "KEYSLOT", key]).await;
+        let slot = self.servers[0].send_ok(&["CLUSTER", "KEYSLOT", key]).await;
         let slot = slot.text().parse().expect("a slot is a number");
         for (index, server) in self.servers.iter().enumerate() {
             // A server replies for its own slots and redirects for others.
-            if !matches!(server.ask(&["EXISTS", key]).await, Reply::Error(_)) {
+            if !matches!(server.send(&["EXISTS", key]).await, Reply::Error(_)) {
                 return (index, slot);
             }
         }
@@ -86,9 +86,9 @@ impl RedisCluster {
         let number = slot.to_string();
         let (old, new) = (self.id_of(from).await, self.id_of(to).await);
         let importing = ["CLUSTER", "SETSLOT", &number, "IMPORTING", &old];
-        self.servers[to].tell(&importing).await;
+        self.servers[to].send_ok(&importing).await;
         let migrating = ["CLUSTER", "SETSLOT", &number, "MIGRATING", &new];
-        self.servers[from].tell(&migrating).await;
+        self.servers[from].send_ok(&migrating).await;
     }
 
     /// Moves the keys of a slot.
@@ -101,7 +101,7 @@ impl RedisCluster {
         let port = self.servers[to].port().to_string();
         loop {
             let keys = ["CLUSTER", "GETKEYSINSLOT", &number, "100"];
-            let Reply::Array(keys) = self.servers[from].tell(&keys).await else {
+            let Reply::Array(keys) = self.servers[from].send_ok(&keys).await else {
                 panic!("no list of keys");
             };
             if keys.is_empty() {
@@ -110,7 +110,7 @@ impl RedisCluster {
             for key in keys {
                 let key = key.text();
                 let migrate = ["MIGRATE", "127.0.0.1", &port, &key, "0", "5000"];
-                self.servers[from].tell(&migrate).await;
+                self.servers[from].send_ok(&migrate).await;
             }
         }
     }
@@ -127,7 +127,7 @@ impl RedisCluster {
         let others = (0..self.servers.len()).filter(|index| *index != to);
         for index in std::iter::once(to).chain(others) {
             let node = ["CLUSTER", "SETSLOT", &number, "NODE", &id];
-            self.servers[index].tell(&node).await;
+            self.servers[index].send_ok(&node).await;
         }
     }
 
@@ -139,7 +139,7 @@ impl RedisCluster {
     pub async fn agrees(&self) {
         eventually("all servers of the cluster agree", async || {
             for server in &self.servers {
-                let info = server.tell(&["CLUSTER", "INFO"]).await.text();
+                let info = server.send_ok(&["CLUSTER", "INFO"]).await.text();
                 let is_complete = info.contains("cluster_state:ok")
                     && info.contains("cluster_slots_ok:16384")
                     && info.contains("cluster_known_nodes:3");
@@ -153,6 +153,9 @@ impl RedisCluster {
     }
 
     async fn id_of(&self, server: usize) -> String {
-        self.servers[server].tell(&["CLUSTER", "MYID"]).await.text()
+        self.servers[server]
+            .send_ok(&["CLUSTER", "MYID"])
+            .await
+            .text()
     }
 }

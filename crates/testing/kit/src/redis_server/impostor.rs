@@ -10,13 +10,13 @@ use tokio::task::JoinHandle;
 
 /// Behaviour of the listener.
 #[derive(Clone, Debug)]
-pub enum Manner {
+pub enum Behaviour {
     /// Responds to everything like an HTTP server with a bad request.
     AnswersHttp,
     /// Closes every connection at once.
     HangsUp,
     /// Accepts connections and data, and sends nothing.
-    SaysNothing,
+    Silent,
     /// Replies to every command with these bytes.
     Answers(&'static str),
 }
@@ -41,7 +41,7 @@ impl Impostor {
     /// # Panics
     ///
     /// If there is none.
-    pub async fn start(manner: Manner) -> Self {
+    pub async fn start(manner: Behaviour) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
         let listener = listener.expect("this machine has a free port");
         let address = listener.local_addr().expect("it is bound");
@@ -74,14 +74,14 @@ impl Impostor {
 }
 
 /// Serves a connection until the client closes it.
-async fn behave(mut stream: TcpStream, manner: Manner) {
+async fn behave(mut stream: TcpStream, manner: Behaviour) {
     let answer = match manner {
-        Manner::HangsUp => return,
-        Manner::AnswersHttp => {
+        Behaviour::HangsUp => return,
+        Behaviour::AnswersHttp => {
             "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
         }
-        Manner::SaysNothing => "",
-        Manner::Answers(answer) => answer,
+        Behaviour::Silent => "",
+        Behaviour::Answers(answer) => answer,
     };
     let mut received = [0; 4_096];
     while let Ok(1..) = stream.read(&mut received).await {

@@ -4,7 +4,7 @@ use super::*;
 
 /// Check of a store that counts at most a thousand requests.
 const SMALL: Fits<'static> = &|limit, policy| {
-    if policy.rate().calls() <= 1_000 {
+    if policy.rate().requests() <= 1_000 {
         return Ok(());
     }
     Err(format!("{} is too much for this store", limit.name))
@@ -46,7 +46,7 @@ fn only_the_override_that_no_longer_fits_is_ignored_and_shown() {
     assert_eq!(applied.misfits.len(), 1);
     let own = |client: &str| {
         let client = Client(vec![client.to_owned()]);
-        applied.limits[0].overrides[&client].rate().calls()
+        applied.limits[0].overrides[&client].rate().requests()
     };
     assert_eq!((own("gold"), own("tin")), (900, 7), "the file says 900");
     let shown = ShownLimits::of(&record, &file, SMALL, None);

@@ -57,7 +57,7 @@ fn view(state: &'static str, language: Language) -> WaitingView<'static> {
             opens_at: Timestamp::NEVER,
         },
         "rejecting" => QueueReason::Rejecting,
-        "store-away" => QueueReason::StoreAway,
+        "store-away" => QueueReason::StoreUnavailable,
         "recovering" => QueueReason::Recovering {
             reopens_at: opening,
         },
@@ -77,7 +77,7 @@ fn view(state: &'static str, language: Language) -> WaitingView<'static> {
             middle: DurationMs::from_secs(840),
             high: DurationMs::from_secs(1_200),
         }),
-        ask_after: (reason != QueueReason::Rejecting).then_some(DurationMs::from_secs(60)),
+        refresh_after: (reason != QueueReason::Rejecting).then_some(DurationMs::from_secs(60)),
         arrived_at: NOW - DurationMs::from_secs(95),
     };
     let rules = Rules {

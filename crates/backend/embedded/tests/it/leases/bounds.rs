@@ -9,7 +9,7 @@ use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::lease_store::Swapped;
 use anteroom_limit_store::leases::{LeasedCounts, Settings};
 use anteroom_limit_store::shared::{CountsError, SharedAcquire, SharedCounts as _, chain};
@@ -93,10 +93,10 @@ async fn acquire(node: &LeasedCounts, key: u128, cost: u32) -> Result<Verdict, C
     let request = SharedAcquire {
         limit: "api",
         policy: &Policy::SlidingLog(SlidingLog::new(rate).unwrap()),
-        key: CallKey(key),
+        key: ClientKey(key),
         cost: Cost::take(cost),
     };
-    Ok(node.charge(&[request]).await?[0])
+    Ok(node.acquire(&[request]).await?[0])
 }
 
 #[tokio::test]
@@ -110,13 +110,13 @@ async fn new_clients_of_a_full_file_do_not_make_it_unavailable() {
     for key in 1..=20 {
         match acquire(&node, key, 1).await {
             Ok(verdict) => {
-                assert!(verdict.is_admitted());
+                assert!(verdict.is_allowed());
                 known += 1;
             }
             Err(error) => {
                 assert!(matches!(error, CountsError::Busy { .. }), "{error:?}");
                 assert!(chain(&error).contains("it is full"), "{}", chain(&error));
-                assert!(!node.is_away("api", CallKey(key)));
+                assert!(!node.is_unavailable("api", ClientKey(key)));
                 rejected += 1;
             }
         }
@@ -127,7 +127,7 @@ async fn new_clients_of_a_full_file_do_not_make_it_unavailable() {
         let requests = node.stats().requests;
         // More than the node's lease has.
         let verdict = acquire(&node, key, 200).await.unwrap();
-        assert!(verdict.is_admitted(), "client {key}");
+        assert!(verdict.is_allowed(), "client {key}");
         assert!(
             node.stats().requests > requests,
             "client {key} needed a request"

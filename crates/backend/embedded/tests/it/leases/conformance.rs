@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use anteroom_limit::time::DurationUs;
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::conformance::{Stage, lease_store, leases};
+use anteroom_limit_store::ClientKey;
+use anteroom_limit_store::conformance::{Harness, lease_store, leases};
 use anteroom_limit_store::lease_store::LeaseRecords;
 use anteroom_limit_store::leases::{LeasedCounts, Settings};
 use anteroom_limit_store::shared::{BoxFuture, SharedCounts, TestTime};
@@ -17,7 +17,7 @@ struct Leases {
     file: Arc<dyn LeaseRecords>,
 }
 
-impl Stage for Leases {
+impl Harness for Leases {
     fn node(&self) -> Arc<dyn SharedCounts> {
         let clock = Arc::new(self.time.clone());
         // A file has one process, so several nodes are what one process starts in turn.
@@ -29,7 +29,7 @@ impl Stage for Leases {
         &self.time
     }
 
-    fn forgets_after(&self, _: &'static str, _: CallKey) -> BoxFuture<'_, Option<DurationUs>> {
+    fn forgets_after(&self, _: &'static str, _: ClientKey) -> BoxFuture<'_, Option<DurationUs>> {
         // The tests in `bounds` check the removal of clients.
         Box::pin(async { None })
     }

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use anteroom_embedded::DataDir;
 use anteroom_embedded::leases::{Bounds, FileClock, LeaseFile};
 use anteroom_limit::leases::epoch::{
-    Before, Epoch, EpochDecision, EpochId, EpochObservation, judge,
+    Before, Epoch, EpochDecision, EpochId, EpochObservation, decide,
 };
 use anteroom_limit::time::{DurationUs, TimestampUs};
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::lease_store::{
-    LeaseKey, LeaseRecords as _, Loaded, Shelf, Swapped, Token, Write,
+    LeaseKey, LeaseRecords as _, Loaded, Partition, Swapped, Token, Write,
 };
 use anteroom_limit_store::leases::record::decode_epoch;
 use anteroom_limit_store::shared::{CountsError, TestTime};
@@ -25,7 +25,7 @@ pub(crate) const BEGIN: TimestampUs = TimestampUs(1_767_225_600_000_000);
 /// Time for which clients are kept.
 pub(crate) const KEPT: DurationUs = DurationUs::from_secs(60);
 
-const SHELF: Shelf = Shelf(0);
+const SHELF: Partition = Partition(0);
 
 /// Temporary folder.
 pub(crate) struct Folder {
@@ -109,7 +109,7 @@ impl Folder {
 }
 
 pub(crate) fn client(key: u128) -> LeaseKey<'static> {
-    let key = CallKey(key);
+    let key = ClientKey(key);
     LeaseKey { limit: "api", key }
 }
 
@@ -153,7 +153,7 @@ pub(crate) fn epoch(loaded: &Loaded) -> Epoch {
 /// Returns the state before the epoch, as a node decides that has seen `witnessed` last.
 pub(crate) fn before(loaded: &Loaded, witnessed: Option<EpochId>) -> Before {
     let found = epoch(loaded);
-    let decision = judge(EpochObservation {
+    let decision = decide(EpochObservation {
         record: Some(&found),
         identity: loaded.identity,
         now: loaded.now,

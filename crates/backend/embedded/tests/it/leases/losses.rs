@@ -273,7 +273,7 @@ async fn a_file_of_a_later_version_is_left_alone() {
     write.commit().unwrap();
     drop(database);
     let error = folder.load_once(1).await.unwrap_err();
-    assert!(matches!(error, CountsError::Refused { .. }), "{error:?}");
+    assert!(matches!(error, CountsError::Rejected { .. }), "{error:?}");
     assert!(
         chain(&error).contains("a later version"),
         "{}",

@@ -13,7 +13,7 @@ fn a_table_without_peers_forgets_expired_counters() {
             let now = START + DurationUs::from_secs(second);
             for client in second.saturating_sub(4) * NEW_PER_SECOND..(second + 1) * NEW_PER_SECOND {
                 let verdict = acquire(&mut table, &policy, client.into(), Cost::ONE, now);
-                assert!(verdict.is_admitted());
+                assert!(verdict.is_allowed());
             }
             let live = table.cells.values().filter(|cell| cell.forget_at > now);
             live_most = live_most.max(live.count());
@@ -111,7 +111,7 @@ fn reports_of_a_clock_a_day_ahead_are_dropped() {
     for policy in policies(10) {
         let mut tables = tables(2);
         let taken = acquire(&mut tables[1], &policy, 1, Cost::take(10), START + day);
-        assert!(taken.is_admitted());
+        assert!(taken.is_allowed());
         let bodies = tables[1].report_to_newcomer(START + day, usize::MAX).0;
         assert_eq!(bodies.len(), 1);
         receive(&mut tables[0], &bodies[0], START);
@@ -162,10 +162,10 @@ fn a_client_that_leaves_an_overflow_entry_keeps_its_count() {
     let policy = policies(3)[1];
     let mut tables = [table(1, 1), table(2, 10)];
     let at = |seconds| START + DurationUs::from_secs(seconds);
-    assert!(acquire(&mut tables[0], &policy, 0, Cost::ONE, at(0)).is_admitted());
+    assert!(acquire(&mut tables[0], &policy, 0, Cost::ONE, at(0)).is_allowed());
     // The table is full, so the overflow entry counts these.
     for _ in 0..2 {
-        assert!(acquire(&mut tables[0], &policy, 1, Cost::ONE, at(60)).is_admitted());
+        assert!(acquire(&mut tables[0], &policy, 1, Cost::ONE, at(60)).is_allowed());
     }
     assert_eq!(tables[0].event_counts.of(Event::Overflow), 2);
     report_all(&mut tables, at(60));
@@ -173,7 +173,7 @@ fn a_client_that_leaves_an_overflow_entry_keeps_its_count() {
     tables[0].sweep(at(130));
     assert!(!tables[0].is_full());
     let request =
-        |table: &mut CounterTable| acquire(table, &policy, 1, Cost::ONE, at(130)).is_admitted();
+        |table: &mut CounterTable| acquire(table, &policy, 1, Cost::ONE, at(130)).is_allowed();
     assert!(request(&mut tables[0]));
     assert_eq!(
         tables[0].event_counts.of(Event::Overflow),

@@ -7,8 +7,8 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::time::DurationUs;
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::conformance::{self, Stage};
+use anteroom_limit_store::ClientKey;
+use anteroom_limit_store::conformance::{self, Harness};
 use anteroom_limit_store::shared::{BoxFuture, SharedCounts, TestTime};
 use parking_lot::Mutex;
 
@@ -30,7 +30,7 @@ impl Alone {
     }
 }
 
-impl Stage for Alone {
+impl Harness for Alone {
     fn node(&self) -> Arc<dyn SharedCounts> {
         Arc::clone(&self.counts) as Arc<_>
     }
@@ -42,7 +42,7 @@ impl Stage for Alone {
     fn forgets_after(
         &self,
         limit: &'static str,
-        key: CallKey,
+        key: ClientKey,
     ) -> BoxFuture<'_, Option<DurationUs>> {
         let kept = self.counts.forgets_after(limit, key);
         assert!(kept.is_some(), "the client has no counter");

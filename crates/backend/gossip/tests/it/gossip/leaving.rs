@@ -42,7 +42,7 @@ fn a_successor_without_peers_receives_all_counts_of_its_predecessor() {
     let mut network = Network::of(1, RELIABLE);
     let request = |network: &Network, client| {
         let verdict = call_of(network.counts(1), client, &policy, Cost::ONE);
-        assert!(verdict.is_admitted());
+        assert!(verdict.is_allowed());
     };
     (0..CLIENTS).for_each(|client| request(&network, client));
     network.run(Duration::from_secs(20));

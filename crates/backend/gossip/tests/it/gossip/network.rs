@@ -245,7 +245,7 @@ pub(crate) fn left(counts: &GossipCounts, policy: &Policy) -> u32 {
 }
 
 pub(crate) fn take(counts: &GossipCounts, policy: &Policy, calls: u32) {
-    assert!(call(counts, policy, Cost::take(calls)).is_admitted());
+    assert!(call(counts, policy, Cost::take(calls)).is_allowed());
 }
 
 /// Returns a limit per hour, which outlasts a test.
@@ -294,7 +294,7 @@ fn a_node_restarted_in_place_receives_all_counts_at_once() {
     let mut network = Network::of(2, RELIABLE);
     for client in 0..CLIENTS {
         let verdict = call_of(network.counts(1), client, &policy, Cost::ONE);
-        assert!(verdict.is_admitted());
+        assert!(verdict.is_allowed());
     }
     network.run(Duration::from_secs(20));
     network.kill(2);
@@ -323,7 +323,7 @@ fn an_isolated_node_counts_alone_and_all_nodes_converge_afterwards() {
     network.run(Duration::from_secs(60));
     assert_eq!(there(network.counts(3)), 2);
     network.assert_agreement();
-    assert!(!call(network.counts(2), &policy, Cost::ONE).is_admitted());
+    assert!(!call(network.counts(2), &policy, Cost::ONE).is_allowed());
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn admitted(demand: Demand, conditions: Conditions) -> u32 {
         for at in 1..=nodes {
             for _ in 0..requests_per_step {
                 let verdict = call(network.counts(at), &policy, Cost::ONE);
-                admitted += u32::from(verdict.is_admitted());
+                admitted += u32::from(verdict.is_allowed());
             }
             for other in others.clone() {
                 call_of(network.counts(at), other, &policy, Cost::ONE);

@@ -9,7 +9,7 @@ use anteroom_config::HostPort;
 use anteroom_gossip::{GossipCounts, GossipSettings, OpenError, Secret};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
-use anteroom_limit_store::conformance::distributed::{self, Apart};
+use anteroom_limit_store::conformance::distributed::{self, Distributed};
 use anteroom_limit_store::shared::{BoxFuture, SharedCounts};
 use tokio::net::UdpSocket;
 use tokio::task::yield_now;
@@ -82,7 +82,7 @@ async fn nodes(count: usize) -> Vec<Arc<GossipCounts>> {
 /// Nodes that exchange reports over sockets.
 struct Nodes(Vec<Arc<GossipCounts>>);
 
-impl Apart for Nodes {
+impl Distributed for Nodes {
     fn nodes(&self) -> Vec<Arc<dyn SharedCounts>> {
         let nodes = self.0.iter();
         nodes.map(|node| Arc::clone(node) as Arc<_>).collect()
@@ -116,19 +116,19 @@ async fn nodes_count_together_and_keep_the_counts_of_a_departed_node() {
     let nodes = nodes(3).await;
     let policy = a_minute(100);
     for (node, calls) in nodes.iter().zip([10, 20, 30]) {
-        assert!(call(node, &policy, Cost::take(calls)).is_admitted());
+        assert!(call(node, &policy, Cost::take(calls)).is_allowed());
     }
     for node in &nodes {
         eventually("receiving all counts", || left(node, &policy) == 40).await;
     }
-    assert!(call(&nodes[2], &policy, Cost::take(4)).is_admitted());
+    assert!(call(&nodes[2], &policy, Cost::take(4)).is_allowed());
     nodes[2].close().await;
     for node in &nodes[..2] {
         eventually("receiving the last counts", || left(node, &policy) == 36).await;
         eventually("noticing the departure", || there(node) == 1).await;
     }
     // It still counts. Its address is free, and a new node there receives all counts.
-    assert!(call(&nodes[2], &policy, Cost::ONE).is_admitted());
+    assert!(call(&nodes[2], &policy, Cost::ONE).is_allowed());
     let (address, first) = (nodes[2].address().unwrap(), nodes[0].address().unwrap());
     let again = open(address, &[first], &secret()).unwrap();
     for node in [&*nodes[0], &*nodes[1], &again] {
@@ -137,7 +137,7 @@ async fn nodes_count_together_and_keep_the_counts_of_a_departed_node() {
         })
         .await;
     }
-    assert!(call(&nodes[2], &policy, Cost::ONE).is_admitted());
+    assert!(call(&nodes[2], &policy, Cost::ONE).is_allowed());
     within("finishing", nodes[2].finish(true)).await;
     for node in [&*nodes[0], &*nodes[1], &again] {
         eventually("receiving the last request", || left(node, &policy) == 34).await;
@@ -154,7 +154,7 @@ async fn a_node_without_the_secret_is_ignored() {
     let other = Secret::new(b"another secret than theirs").unwrap();
     let stranger = open(local(0), &[address], &other).unwrap();
     let policy = a_minute(100);
-    assert!(call(&stranger, &policy, Cost::take(99)).is_admitted());
+    assert!(call(&stranger, &policy, Cost::take(99)).is_allowed());
     let socket = UdpSocket::bind(local(0)).await.unwrap();
     for length in [0, 1, 33, 34, 1_200, 9_000] {
         socket.send_to(&vec![1; length], address).await.unwrap();
@@ -173,8 +173,8 @@ async fn a_successor_counts_alone_until_its_predecessor_frees_the_address() {
     let policy = a_minute(100);
     let (first, second) = (nodes[0].address().unwrap(), nodes[1].address().unwrap());
     let successor = open(second, &[first], &secret()).unwrap();
-    assert!(call(&nodes[1], &policy, Cost::take(10)).is_admitted());
-    assert!(call(&successor, &policy, Cost::take(20)).is_admitted());
+    assert!(call(&nodes[1], &policy, Cost::take(10)).is_allowed());
+    assert!(call(&successor, &policy, Cost::take(20)).is_allowed());
     assert_eq!(left(&successor, &policy), 80);
     within("leaving", nodes[1].close()).await;
     for node in [&nodes[0], &successor] {
@@ -191,9 +191,9 @@ async fn a_lone_node_reports_all_counts_to_its_successor_once_it_listens() {
     let policy = a_minute(100);
     let node = open(local(0), &[], &secret()).unwrap();
     let address = node.address().unwrap();
-    assert!(call(&node, &policy, Cost::take(10)).is_admitted());
+    assert!(call(&node, &policy, Cost::take(10)).is_allowed());
     within("leaving", node.close()).await;
-    assert!(call(&node, &policy, Cost::take(5)).is_admitted());
+    assert!(call(&node, &policy, Cost::take(5)).is_allowed());
     let finishing = async { within("finishing", node.finish(true)).await };
     let following = async {
         // Earlier reports find no listener.
@@ -231,7 +231,7 @@ async fn a_limit_on_loopback_is_exceeded_by_a_bounded_amount() {
                 for _ in 0..500 {
                     steps.tick().await;
                     for _ in 0..each_step {
-                        admitted += u32::from(call(&node, &policy, Cost::ONE).is_admitted());
+                        admitted += u32::from(call(&node, &policy, Cost::ONE).is_allowed());
                     }
                     yield_now().await;
                 }

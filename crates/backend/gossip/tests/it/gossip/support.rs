@@ -7,7 +7,7 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::shared::{SharedAcquire, SharedCounts as _};
 
 /// Start of a minute and of a day.
@@ -33,11 +33,11 @@ pub(crate) fn call_of(counts: &GossipCounts, client: u128, policy: &Policy, cost
     let charge = SharedAcquire {
         limit: "api",
         policy,
-        key: CallKey(client),
+        key: ClientKey(client),
         cost,
     };
     let mut verdicts = Vec::new();
-    let decided = counts.charge_now(&[charge], &mut verdicts);
+    let decided = counts.try_acquire_now(&[charge], &mut verdicts);
     decided
         .expect("it never waits")
         .expect("it can keep windows");

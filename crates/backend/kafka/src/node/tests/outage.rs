@@ -4,17 +4,17 @@
 use std::time::Duration;
 
 use anteroom_limit::cost::Cost;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use proptest::prelude::*;
 
 use super::simulation::{NODES, Simulation, partition};
 use super::{acquire, an_hour, slot};
-use crate::heartbeats::AWAY_AFTER;
+use crate::heartbeats::UNAVAILABLE_AFTER;
 
 const CLIENTS: u128 = 6;
 /// Age from which requests of all nodes are known wherever a node decides. A node decides alone for
 /// `AWAY_AFTER`, a beat is sent once a second, and a round trip takes one.
-const KNOWN_AFTER: Duration = AWAY_AFTER.saturating_add(Duration::from_secs(1 + 1));
+const KNOWN_AFTER: Duration = UNAVAILABLE_AFTER.saturating_add(Duration::from_secs(1 + 1));
 /// Seconds until nodes decide again after an outage, at the latest.
 const BACK_AFTER: usize = 6;
 
@@ -47,7 +47,7 @@ proptest! {
                 let known: u32 = known.map_or(0, |second| admitted[second]);
                 for (node, requests) in requests.iter().enumerate() {
                     let at = simulation.at;
-                    if simulation.nodes[node].1.is_away("api", CallKey(client), at) {
+                    if simulation.nodes[node].1.is_away("api", ClientKey(client), at) {
                         prop_assert!(is_cut_off, "client {} in second {}", client, second);
                         continue;
                     }
@@ -70,7 +70,7 @@ proptest! {
         let at = simulation.at;
         let is_up = from + lasts + BACK_AFTER < 80;
         for (_, node) in &simulation.nodes {
-            let is_there = |client| !node.is_away("api", CallKey(client), at);
+            let is_there = |client| !node.is_away("api", ClientKey(client), at);
             prop_assert!(!is_up || (0..CLIENTS).all(is_there));
         }
     }

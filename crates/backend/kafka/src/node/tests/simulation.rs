@@ -166,7 +166,7 @@ impl Simulation {
             Step::Request { node, client, cost } => {
                 let (id, target) = &mut self.nodes[node];
                 let verdict = acquire(target, &an_hour(1_000_000), client, Cost::take(cost));
-                assert!(verdict.is_admitted());
+                assert!(verdict.is_allowed());
                 let counted = self.counted.entry((*id, client)).or_default();
                 counted.taken += cost;
             }

@@ -9,9 +9,9 @@ use anteroom_limit::gcra::Gcra;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::time::DurationUs;
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::conformance::distributed::{self, Apart};
-use anteroom_limit_store::conformance::{self, Stage};
+use anteroom_limit_store::ClientKey;
+use anteroom_limit_store::conformance::distributed::{self, Distributed};
+use anteroom_limit_store::conformance::{self, Harness};
 use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts, TestTime};
 use anteroom_testkit::eventually;
 
@@ -23,7 +23,7 @@ struct Alone {
     time: TestTime,
 }
 
-impl Stage for Alone {
+impl Harness for Alone {
     fn node(&self) -> Arc<dyn SharedCounts> {
         Arc::clone(&self.node)
     }
@@ -32,7 +32,7 @@ impl Stage for Alone {
         &self.time
     }
 
-    fn forgets_after(&self, _: &'static str, _: CallKey) -> BoxFuture<'_, Option<DurationUs>> {
+    fn forgets_after(&self, _: &'static str, _: ClientKey) -> BoxFuture<'_, Option<DurationUs>> {
         Box::pin(async { None })
     }
 }
@@ -51,7 +51,7 @@ async fn one_node_keeps_counts_exactly() {
 /// Nodes that share the same brokers.
 struct Nodes(Vec<Arc<dyn SharedCounts>>);
 
-impl Apart for Nodes {
+impl Distributed for Nodes {
     fn nodes(&self) -> Vec<Arc<dyn SharedCounts>> {
         self.0.clone()
     }
@@ -86,12 +86,12 @@ async fn a_limit_that_needs_more_than_sums_is_rejected() {
     let acquire = |policy| SharedAcquire {
         limit: "api",
         policy,
-        key: CallKey(1),
+        key: ClientKey(1),
         cost: Cost::ONE,
     };
     let acquires = [acquire(&window), acquire(&gcra)];
-    let error = node.charge(&acquires).await.unwrap_err();
-    assert!(matches!(error, CountsError::Refused { .. }), "{error:?}");
-    let verdicts = node.charge(&acquires[..1]).await.unwrap();
+    let error = node.acquire(&acquires).await.unwrap_err();
+    assert!(matches!(error, CountsError::Rejected { .. }), "{error:?}");
+    let verdicts = node.acquire(&acquires[..1]).await.unwrap();
     assert_eq!(verdicts[0].remaining, 4, "nothing was acquired");
 }

@@ -11,7 +11,7 @@ const LIMIT: u32 = 100;
 
 fn admitted(node: &KafkaCounts, policy: &Policy, client: u128, requests: u32) -> u32 {
     let requests = (0..requests).map(|_| call(node, policy, client, Cost::ONE).unwrap());
-    u32::try_from(requests.filter(|verdict| verdict.is_admitted()).count()).unwrap()
+    u32::try_from(requests.filter(|verdict| verdict.is_allowed()).count()).unwrap()
 }
 
 /// Sends ten times the limit as fast as possible. This is the worst case, as no node learns of the

@@ -2,7 +2,7 @@
 
 use anteroom_kafka::KafkaCounts;
 use anteroom_limit::cost::Cost;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::shared::SharedCounts as _;
 use anteroom_testkit::eventually;
 
@@ -13,7 +13,7 @@ const CLIENTS: std::ops::Range<u128> = 0..24;
 const SECOND: i32 = 2;
 
 fn cut_off(node: &KafkaCounts) -> Vec<u128> {
-    let is_away = |client: &u128| node.is_away("api", CallKey(*client));
+    let is_away = |client: &u128| node.is_unavailable("api", ClientKey(*client));
     CLIENTS.filter(is_away).collect()
 }
 

@@ -11,7 +11,7 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::shared::{CountsError, SharedAcquire, SharedCounts as _, TestTime};
 use anteroom_testkit::eventually;
 use rdkafka::mocking::{MockCluster, MockCoordinator};
@@ -118,11 +118,11 @@ pub(crate) fn call(
     let acquire = SharedAcquire {
         limit: "api",
         policy,
-        key: CallKey(client),
+        key: ClientKey(client),
         cost,
     };
     let mut verdicts = Vec::new();
-    let decided = counts.charge_now(&[acquire], &mut verdicts);
+    let decided = counts.try_acquire_now(&[acquire], &mut verdicts);
     decided.expect("kafka decides at once")?;
     Ok(verdicts[0])
 }

@@ -1,7 +1,7 @@
 //! Unavailable brokers, and topics with messages of other programs.
 
 use anteroom_limit::cost::Cost;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::shared::{CountsError, SharedCounts as _, chain};
 use anteroom_testkit::eventually;
 use rdkafka::ClientConfig;
@@ -31,10 +31,10 @@ async fn without_brokers_nodes_decide_alone_and_catch_up_later() {
         call(&second, &policy, 1, Cost::take(5)).unwrap().remaining,
         3
     );
-    assert!(!call(&first, &policy, 1, Cost::ONE).unwrap().is_admitted());
+    assert!(!call(&first, &policy, 1, Cost::ONE).unwrap().is_allowed());
     for node in [&first, &second] {
         eventually("the node is cut off", async || {
-            node.is_away("api", CallKey(1))
+            node.is_unavailable("api", ClientKey(1))
         })
         .await;
         let error = call(node, &policy, 1, Cost::ONE).unwrap_err();
@@ -64,12 +64,12 @@ async fn brokers_that_were_never_available_cut_a_node_off() {
     let policy = a_minute(10);
     assert_eq!(call(&node, &policy, 1, Cost::ONE).unwrap().remaining, 9);
     eventually("the node is cut off", async || {
-        node.is_away("api", CallKey(1))
+        node.is_unavailable("api", ClientKey(1))
     })
     .await;
     assert!(call(&node, &policy, 1, Cost::ONE).is_err());
     node.close();
-    assert!(node.is_away("api", CallKey(1)));
+    assert!(node.is_unavailable("api", ClientKey(1)));
 }
 
 #[tokio::test]

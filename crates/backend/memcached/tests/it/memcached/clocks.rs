@@ -38,7 +38,7 @@ async fn admitted(policy: &Policy, ahead: DurationUs) -> Vec<TimestampUs> {
             let verdict = call(node, policy, Cost::ONE)
                 .await
                 .expect("the request is counted");
-            if verdict.is_admitted() {
+            if verdict.is_allowed() {
                 admitted.push(now);
             }
         }
@@ -85,10 +85,10 @@ async fn a_node_behind_counts_requests_of_a_node_ahead() {
         let ahead = counts_ahead(server.port(), &time, CLOCKS_APART_MAX);
         for _ in 0..10 {
             let verdict = call(&ahead, &policy, Cost::ONE).await.unwrap();
-            assert!(verdict.is_admitted(), "{policy:?}");
+            assert!(verdict.is_allowed(), "{policy:?}");
         }
         let verdict = call(&behind, &policy, Cost::ONE).await.unwrap();
-        assert!(!verdict.is_admitted(), "{policy:?}");
+        assert!(!verdict.is_allowed(), "{policy:?}");
         // The rejected request leaves no count.
         let left = call(&ahead, &policy, Cost::refund(1)).await.unwrap();
         assert_eq!(left.remaining, 1, "{policy:?}");

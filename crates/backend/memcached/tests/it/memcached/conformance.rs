@@ -5,8 +5,8 @@ use std::sync::Arc;
 use anteroom_config::HostPort;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::time::DurationUs;
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::conformance::{self, Stage};
+use anteroom_limit_store::ClientKey;
+use anteroom_limit_store::conformance::{self, Harness};
 use anteroom_limit_store::shared::{BoxFuture, SharedAcquire, SharedCounts, TestTime};
 use anteroom_memcached::MemcachedCounts;
 use anteroom_testkit::memcached_server::MemcachedServer;
@@ -35,7 +35,7 @@ impl<'s> Servers<'s> {
     }
 }
 
-impl Stage for Servers<'_> {
+impl Harness for Servers<'_> {
     fn node(&self) -> Arc<dyn SharedCounts> {
         Arc::new(self.counts())
     }
@@ -47,7 +47,7 @@ impl Stage for Servers<'_> {
     fn forgets_after(
         &self,
         limit: &'static str,
-        key: CallKey,
+        key: ClientKey,
     ) -> BoxFuture<'_, Option<DurationUs>> {
         Box::pin(async move {
             let name = self.counts().name_of(limit, key);
@@ -98,7 +98,7 @@ async fn clients_are_spread_over_servers_in_any_order_of_servers() {
         let acquire = [SharedAcquire {
             limit: "api",
             policy: &policy,
-            key: CallKey(client),
+            key: ClientKey(client),
             cost: Cost::ONE,
         }];
         for left in [1, 0] {
@@ -107,7 +107,7 @@ async fn clients_are_spread_over_servers_in_any_order_of_servers() {
             } else {
                 &reversed
             };
-            let verdict = counts.charge(&acquire).await.unwrap()[0];
+            let verdict = counts.acquire(&acquire).await.unwrap()[0];
             assert_eq!(verdict.remaining, left, "{client}");
         }
     }

@@ -47,7 +47,7 @@ async fn storm(port: u16, writers: u32, policy: &Policy) -> Outcomes {
         let mut outcomes = Outcomes::default();
         for _ in 0..REQUESTS {
             match call(&node, policy, Cost::ONE).await {
-                Ok(verdict) if verdict.is_admitted() => outcomes.admitted += 1,
+                Ok(verdict) if verdict.is_allowed() => outcomes.admitted += 1,
                 Ok(_) => outcomes.rejected += 1,
                 Err(CountsError::Busy { .. }) => outcomes.busy += 1,
                 // The request may or may not have been counted.
@@ -130,7 +130,7 @@ async fn a_node_does_not_compete_with_itself() {
     let policy = gcra(1_000);
     let requests = (0..64).map(|_| call(&node, &policy, Cost::ONE));
     for verdict in join_all(requests).await {
-        assert!(verdict.unwrap().is_admitted());
+        assert!(verdict.unwrap().is_allowed());
     }
     assert_eq!(event(&node, "cas_lost"), 0);
 }

@@ -49,7 +49,7 @@ async fn values_that_count_beyond_2038_are_kept() {
     let daily = Policy::Gcra(Gcra::new(rate(1, 86_400), 5_000).unwrap());
     call(&counts, &daily, Cost::take(5_000)).await.unwrap();
     let rejected = call(&counts, &daily, Cost::ONE).await.unwrap();
-    assert!(!rejected.is_admitted());
+    assert!(!rejected.is_allowed());
     time.set(TimestampUs(2_140_000_000_000_000));
     let year = Policy::FixedWindow(FixedWindow::new(rate(3, 365 * 86_400)));
     for left in [2, 1, 0] {
@@ -73,12 +73,12 @@ async fn requests_without_effect_leave_no_value() {
     }
     assert_eq!(server.values().await, []);
     let rejected = call(&counts, &gcra(5), Cost::take(6)).await.unwrap();
-    assert!(!rejected.is_admitted());
+    assert!(!rejected.is_allowed());
     assert_eq!(server.values().await, []);
     // A counter keeps a zero, as the request was added before the decision.
     let window = Policy::FixedWindow(FixedWindow::new(rate(5, 60)));
     let rejected = call(&counts, &window, Cost::take(6)).await.unwrap();
-    assert!(!rejected.is_admitted());
+    assert!(!rejected.is_allowed());
     let left = call(&counts, &window, Cost::Peek).await.unwrap();
     assert_eq!((left.remaining, left.full_after), (5, DurationUs::ZERO));
     assert_eq!(server.values().await.len(), 1);

@@ -6,11 +6,11 @@ use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::swapping::LOG_LONGEST;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::shared::{CountsError, SharedAcquire, SharedCounts as _};
 use anteroom_testkit::eventually;
 use anteroom_testkit::memcached_server::MemcachedServer;
-use anteroom_testkit::redis_server::{Impostor, Manner};
+use anteroom_testkit::redis_server::{Behaviour, Impostor};
 
 use crate::memcached::support::{a_minute, call, counts, counts_with_timeout, gcra, rate};
 
@@ -24,7 +24,7 @@ async fn a_server_that_was_restarted_has_forgotten_all_and_is_used_again() {
             !call(&counts, &policy, Cost::ONE)
                 .await
                 .unwrap()
-                .is_admitted()
+                .is_allowed()
         );
     }
     server.restart().await;
@@ -84,19 +84,25 @@ async fn silence_is_late_and_a_missing_server_is_unavailable() {
 #[tokio::test]
 async fn another_protocol_than_memcached_is_rejected() {
     for (manner, expected) in [
-        (Manner::AnswersHttp, "check host and port"),
-        (Manner::Answers("ERROR\r\n"), "meta commands"),
-        (Manner::Answers("CLIENT_ERROR unauthenticated\r\n"), "no -Y"),
-        (Manner::Answers("HD\r\n"), "check host and port"),
-        (Manner::Answers("VA 99999999999\r\n"), "check host and port"),
+        (Behaviour::AnswersHttp, "check host and port"),
+        (Behaviour::Answers("ERROR\r\n"), "meta commands"),
+        (
+            Behaviour::Answers("CLIENT_ERROR unauthenticated\r\n"),
+            "no -Y",
+        ),
+        (Behaviour::Answers("HD\r\n"), "check host and port"),
+        (
+            Behaviour::Answers("VA 99999999999\r\n"),
+            "check host and port",
+        ),
     ] {
         let impostor = Impostor::start(manner.clone()).await;
         let counts = counts(impostor.port());
         let error = call(&counts, &a_minute(5), Cost::ONE).await.unwrap_err();
-        assert!(matches!(error, CountsError::Refused { .. }), "{error:?}");
+        assert!(matches!(error, CountsError::Rejected { .. }), "{error:?}");
         assert!(error.to_string().contains(expected), "{manner:?}: {error}");
     }
-    let silent = Impostor::start(Manner::HangsUp).await;
+    let silent = Impostor::start(Behaviour::HangsUp).await;
     let error = call(&counts(silent.port()), &a_minute(5), Cost::ONE).await;
     let error = error.unwrap_err();
     assert!(
@@ -115,13 +121,13 @@ async fn values_of_another_program_under_our_keys_are_rejected() {
         let values = server.values().await;
         let (name, _) = values.last().unwrap();
         let put = format!("ms {name} {} T60\r\n{value}", value.len());
-        assert_eq!(server.ask(&put).await, "HD\r\n");
+        assert_eq!(server.send(&put).await, "HD\r\n");
         for cost in [Cost::ONE, Cost::Peek, Cost::refund(1)] {
             let error = call(&counts, &policy, cost).await.unwrap_err();
             assert!(error.to_string().contains("prefix"), "{cost:?}: {error}");
         }
         let get = format!("mg {name} v");
-        assert!(server.ask(&get).await.contains(value));
+        assert!(server.send(&get).await.contains(value));
     }
 }
 
@@ -133,7 +139,7 @@ async fn a_server_without_compare_and_swap_keeps_only_sums() {
     call(&counts, &gcra(5), Cost::ONE).await.unwrap();
     for cost in [Cost::ONE, Cost::Peek] {
         let error = call(&counts, &gcra(5), cost).await.unwrap_err();
-        assert!(matches!(error, CountsError::Refused { .. }), "{error:?}");
+        assert!(matches!(error, CountsError::Rejected { .. }), "{error:?}");
         assert!(error.to_string().contains("without -C"), "{error}");
     }
     for left in [4, 3] {
@@ -151,24 +157,24 @@ async fn acquires_before_a_failed_one_are_undone() {
     let acquire = |limit, policy| SharedAcquire {
         limit,
         policy,
-        key: CallKey(1),
+        key: ClientKey(1),
         cost: Cost::ONE,
     };
-    let name = counts.name_of("foreign", CallKey(1));
-    server.ask(&format!("ms {name} 2 T60\r\nno")).await;
+    let name = counts.name_of("foreign", ClientKey(1));
+    server.send(&format!("ms {name} 2 T60\r\nno")).await;
     let acquires = [
         acquire("window", &window),
         acquire("state", &state),
         acquire("foreign", &state),
     ];
-    let error = counts.charge(&acquires).await.unwrap_err();
-    assert!(matches!(error, CountsError::Refused { .. }), "{error:?}");
+    let error = counts.acquire(&acquires).await.unwrap_err();
+    assert!(matches!(error, CountsError::Rejected { .. }), "{error:?}");
     for (limit, policy) in [("window", &window), ("state", &state)] {
         let peek = SharedAcquire {
             cost: Cost::Peek,
             ..acquire(limit, policy)
         };
-        let left = counts.charge(&[peek]).await.unwrap()[0].remaining;
+        let left = counts.acquire(&[peek]).await.unwrap()[0].remaining;
         assert_eq!(left, 5, "{limit}");
     }
 }
@@ -187,7 +193,7 @@ async fn a_log_too_long_for_a_value_is_rejected() {
     );
     let error = call(&counts, &log(LOG_LONGEST + 1), Cost::ONE).await;
     assert!(
-        matches!(error, Err(CountsError::Refused { .. })),
+        matches!(error, Err(CountsError::Rejected { .. })),
         "{error:?}"
     );
     assert_eq!(server.values().await, []);

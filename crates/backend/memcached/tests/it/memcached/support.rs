@@ -11,7 +11,7 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::shared::{CountsError, SharedAcquire, SharedCounts as _, TestTime};
 use anteroom_memcached::MemcachedCounts;
 
@@ -70,8 +70,8 @@ pub(crate) async fn call(
     let acquire = SharedAcquire {
         limit: "api",
         policy,
-        key: CallKey(1),
+        key: ClientKey(1),
         cost,
     };
-    Ok(counts.charge(&[acquire]).await?[0])
+    Ok(counts.acquire(&[acquire]).await?[0])
 }

@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use anteroom_limit::cost::Cost;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::shared::{CountsError, SharedAcquire, SharedCounts as _};
 use anteroom_memcached::MemcachedCounts;
 use anteroom_testkit::eventually;
@@ -28,7 +28,7 @@ async fn requests_that_get_no_turn_in_time_are_busy() {
     let mut admitted = 0;
     for result in join_all(requests).await {
         match result {
-            Ok(verdict) => admitted += u32::from(verdict.is_admitted()),
+            Ok(verdict) => admitted += u32::from(verdict.is_allowed()),
             Err(CountsError::Busy { .. }) => {}
             Err(error) => panic!("{error:?}"),
         }
@@ -58,7 +58,7 @@ async fn a_waiting_request_learns_that_the_server_is_unavailable() {
     assert!(matches!(error, CountsError::Late { .. }), "{error:?}");
 }
 
-async fn one(counts: &MemcachedCounts, key: CallKey) -> Result<u32, CountsError> {
+async fn one(counts: &MemcachedCounts, key: ClientKey) -> Result<u32, CountsError> {
     let policy = gcra(5);
     let acquire = SharedAcquire {
         limit: "api",
@@ -66,7 +66,7 @@ async fn one(counts: &MemcachedCounts, key: CallKey) -> Result<u32, CountsError>
         key,
         cost: Cost::ONE,
     };
-    Ok(counts.charge(&[acquire]).await?[0].remaining)
+    Ok(counts.acquire(&[acquire]).await?[0].remaining)
 }
 
 /// This holds even for clients with similar digests.
@@ -86,13 +86,13 @@ async fn clients_of_a_hanging_server_do_not_delay_those_of_another() {
         u128::from_str_radix(digits, 16).expect("it is in hex") % 64
     };
     let of_server = |server| {
-        let keys = (0..10_000).map(CallKey);
+        let keys = (0..10_000).map(ClientKey);
         keys.filter(move |key| counts.server_of("api", *key) == server)
     };
     let first = of_server(0).next().unwrap();
     let same = of_server(1).find(|key| last_bits(*key) == last_bits(first));
     let others = of_server(2).take(100).chain(same);
-    let others: Vec<CallKey> = others.collect();
+    let others: Vec<ClientKey> = others.collect();
     assert_eq!(others.len(), 101);
     for key in [first, others[0], others[100]] {
         assert_eq!(one(counts, key).await.unwrap(), 4);

@@ -9,7 +9,7 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
 use anteroom_limit::time::DurationUs;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::shared::{CountsError, SharedAcquire, SharedCounts as _, TestTime};
 use anteroom_memcached::MemcachedCounts;
 use anteroom_testkit::eventually;
@@ -52,7 +52,7 @@ async fn a_request_whose_caller_left_before_the_reply_is_undone_once() {
     })
     .await;
     call(&counts, &policy, Cost::Peek).await.unwrap();
-    assert_eq!(server.ask(&get).await, "VA 1\r\n5\r\n");
+    assert_eq!(server.send(&get).await, "VA 1\r\n5\r\n");
     assert_eq!(server.stat("decr_hits").await, 3);
 }
 
@@ -79,7 +79,7 @@ async fn a_request_abandoned_during_a_swap_is_undone_once() {
         let shared = Arc::clone(&counts);
         let leaving = tokio::spawn(async move {
             let result = call(&shared, &gcra(5), Cost::ONE).await;
-            result.map(|verdict| verdict.is_admitted())
+            result.map(|verdict| verdict.is_allowed())
         });
         eventually("the state is written", async || {
             server.stat("cmd_set").await > written
@@ -108,7 +108,7 @@ async fn a_request_abandoned_during_a_swap_is_undone_once() {
 struct TwoServers {
     servers: [MemcachedServer; 2],
     counts: Arc<MemcachedCounts>,
-    key: CallKey,
+    key: ClientKey,
     window: Policy,
     state: Policy,
 }
@@ -123,11 +123,11 @@ impl TwoServers {
         let ports = servers.each_ref().map(MemcachedServer::port);
         let counts = counts_with_timeout(&ports, timeout);
         let server_of = |limit, key| counts.server_of(limit, key);
-        let is_fit = |key: &CallKey| {
+        let is_fit = |key: &ClientKey| {
             let at = ["window", "state", "last"].map(|limit| server_of(limit, *key));
             at == [0, 0, 1]
         };
-        let key = (0..).map(CallKey).find(is_fit).expect("one in eight");
+        let key = (0..).map(ClientKey).find(is_fit).expect("one in eight");
         Self {
             counts: Arc::new(counts),
             servers,
@@ -154,13 +154,16 @@ impl TwoServers {
     /// Returns the rest of the first two limits.
     async fn left(&self) -> Option<[u32; 2]> {
         let acquires = self.acquires(Cost::Peek);
-        let verdicts = self.counts.charge(&acquires[..2]).await.ok()?;
+        let verdicts = self.counts.acquire(&acquires[..2]).await.ok()?;
         Some([verdicts[0].remaining, verdicts[1].remaining])
     }
 
     async fn wait_until_connected(&self) {
         eventually("both servers are used", async || {
-            self.counts.charge(&self.acquires(Cost::Peek)).await.is_ok()
+            self.counts
+                .acquire(&self.acquires(Cost::Peek))
+                .await
+                .is_ok()
         })
         .await;
     }
@@ -171,7 +174,7 @@ async fn a_hanging_server_leaves_no_count_at_another_and_is_named() {
     let stage = TwoServers::start(Duration::from_millis(300)).await;
     stage.wait_until_connected().await;
     stage.servers[1].pause();
-    let error = stage.counts.charge(&stage.acquires(Cost::ONE)).await;
+    let error = stage.counts.acquire(&stage.acquires(Cost::ONE)).await;
     let error = error.unwrap_err();
     let CountsError::Late { place, .. } = &error else {
         panic!("{error:?}");
@@ -195,7 +198,7 @@ async fn acquires_before_a_caller_left_are_undone() {
     let shared = Arc::clone(&stage);
     let leaving = tokio::spawn(async move {
         let acquires = shared.acquires(Cost::ONE);
-        shared.counts.charge(&acquires).await.is_ok()
+        shared.counts.acquire(&acquires).await.is_ok()
     });
     // On a machine that stalled for seconds the request has failed by then, and is to be undone as
     // well.
@@ -224,7 +227,7 @@ async fn a_refund_with_an_age_undoes_no_later_request() {
     let refund = SharedAcquire {
         limit: "api",
         policy: &policy,
-        key: CallKey(1),
+        key: ClientKey(1),
         cost: Cost::refund(1),
     };
     let left = counts.refund(&[refund], DurationUs::from_secs(5)).await;

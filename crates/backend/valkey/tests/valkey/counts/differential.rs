@@ -107,7 +107,7 @@ impl Client<'_> {
         let counters = self.policy.counters();
         let width = counters.map_or(window, |counters| counters.width());
         let part = |part: u64| DurationUs(window.0 / 1_000 * part);
-        let requests = u64::from(self.policy.rate().calls());
+        let requests = u64::from(self.policy.rate().requests());
         self.now = match applied {
             Move::Later(parts) => self.now + part(parts),
             Move::Little(micros) => self.now + DurationUs(micros),
@@ -129,7 +129,7 @@ impl Client<'_> {
             // No burst is larger.
             Move::Flood => {
                 for _ in 0..30 {
-                    if !self.step(Cost::ONE).await.is_admitted() {
+                    if !self.step(Cost::ONE).await.is_allowed() {
                         break;
                     }
                 }
@@ -247,7 +247,7 @@ async fn an_invalid_value_counts_as_a_new_client() {
             let name = client.name();
             let mut command = command.to_vec();
             command.insert(1, &name);
-            arena.server().tell(&command).await;
+            arena.server().send_ok(&command).await;
             for cost in [Cost::Peek, Cost::take(11), Cost::refund(3)] {
                 let expected = policy.step(&mut State::default(), client.now, cost);
                 assert_eq!(

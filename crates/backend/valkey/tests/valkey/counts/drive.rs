@@ -10,7 +10,7 @@ use anteroom_limit::sliding_log::{self, Entry};
 use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::{Outcome, Verdict};
 use anteroom_limit::{fixed_window, gcra, leaky_bucket, sliding_window, sub_windows, token_bucket};
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::shared::{SharedAcquire, SharedCounts as _, TestTime};
 use anteroom_testkit::redis_server::RedisServer;
 use anteroom_valkey::ValkeyCounts;
@@ -42,7 +42,7 @@ pub(super) struct Arena {
 /// Client under test.
 pub(super) struct Client<'a> {
     arena: &'a Arena,
-    key: CallKey,
+    key: ClientKey,
     pub(super) policy: Policy,
     pub(super) state: State,
     pub(super) now: TimestampUs,
@@ -69,7 +69,7 @@ impl Arena {
         let client = self.clients.fetch_add(1, Ordering::SeqCst);
         Client {
             arena: self,
-            key: CallKey(u128::from(client)),
+            key: ClientKey(u128::from(client)),
             policy,
             state: State::default(),
             now,
@@ -146,7 +146,7 @@ impl Client<'_> {
             key: self.key,
             cost,
         };
-        self.arena.counts.charge(&[acquire]).await.unwrap()[0]
+        self.arena.counts.acquire(&[acquire]).await.unwrap()[0]
     }
 
     /// Returns the value at the server.
@@ -227,7 +227,7 @@ fn read_log(lines: &[String]) -> State {
         last_total = Some(total);
         entries.push(Entry {
             at: TimestampUs(at),
-            calls: u32::try_from(requests).unwrap(),
+            requests: u32::try_from(requests).unwrap(),
         });
     }
     State::SlidingLog(Box::new(sliding_log::State::from_entries(entries)))

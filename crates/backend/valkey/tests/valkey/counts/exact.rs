@@ -60,7 +60,7 @@ async fn a_sliding_window_with_one_part_too_many_is_full() {
     client.policy = policy(left + 1);
     check_rejected_for_a_microsecond(client.step(Cost::ONE).await);
     client.now = client.now + DurationUs(1);
-    assert!(client.step(Cost::ONE).await.is_admitted());
+    assert!(client.step(Cost::ONE).await.is_allowed());
 }
 
 #[tokio::test]
@@ -74,12 +74,12 @@ async fn a_burst_one_part_too_far_ahead_is_rejected() {
     let taken = burst + small(ahead);
     let begins = TimestampUs(WINDOW * 56);
     let mut client = arena.client(gcra(taken), begins);
-    assert!(client.step(Cost::take(taken)).await.is_admitted());
+    assert!(client.step(Cost::take(taken)).await.is_allowed());
     client.now = begins + DurationUs(elapsed);
     client.policy = gcra(burst + 1);
     check_rejected_for_a_microsecond(client.step(Cost::ONE).await);
     client.now = client.now + DurationUs(1);
-    assert!(client.step(Cost::ONE).await.is_admitted());
+    assert!(client.step(Cost::ONE).await.is_allowed());
 }
 
 #[tokio::test]
@@ -91,10 +91,10 @@ async fn a_token_that_lacks_one_part_is_not_usable() {
     let begins = TimestampUs(WINDOW * 56);
     let bucket = TokenBucket::new(rate(PRIME), PRIME, PRIME).unwrap();
     let mut client = arena.client(Policy::TokenBucket(bucket), begins);
-    assert!(client.step(Cost::take(PRIME)).await.is_admitted());
+    assert!(client.step(Cost::take(PRIME)).await.is_allowed());
     client.now = begins + DurationUs(elapsed);
     check_rejected_for_a_microsecond(client.step(Cost::take(tokens)).await);
     client.step(Cost::take(tokens - 1)).await;
     client.now = client.now + DurationUs(1);
-    assert!(client.step(Cost::ONE).await.is_admitted());
+    assert!(client.step(Cost::ONE).await.is_allowed());
 }

@@ -36,11 +36,11 @@ async fn no_request_reads_a_whole_log() {
     let (name, start) = (client.name(), START.0.to_string());
     arena
         .server()
-        .tell(&["EVAL", fill, "1", &name, &start])
+        .send_ok(&["EVAL", fill, "1", &name, &start])
         .await;
     let entries = (1..=100_000).map(|n| Entry {
         at: START + DurationUs(n * 1_000),
-        calls: 1,
+        requests: 1,
     });
     let log = sliding_log::State::from_entries(entries);
     client.state = State::SlidingLog(Box::new(log));

@@ -13,7 +13,7 @@ use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
 use anteroom_limit::token_bucket::TokenBucket;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::shared::{SharedAcquire, SharedCounts as _};
 use anteroom_testkit::redis_server::{RedisCluster, RedisServer};
 use anteroom_valkey::ValkeyCounts;
@@ -69,15 +69,15 @@ async fn acquire_at_once(
                     .map(|(limit, policy)| SharedAcquire {
                         limit,
                         policy,
-                        key: CallKey(1),
+                        key: ClientKey(1),
                         cost: Cost::ONE,
                     })
                     .collect();
                 // Vary the order of the limits.
                 acquires.rotate_left(task as usize % limits.len());
                 for _ in 0..REQUESTS_EACH {
-                    let verdicts = node.charge(&acquires).await.unwrap();
-                    let is_admitted = verdicts.iter().all(|verdict| verdict.is_admitted());
+                    let verdicts = node.acquire(&acquires).await.unwrap();
+                    let is_admitted = verdicts.iter().all(|verdict| verdict.is_allowed());
                     admitted.fetch_add(u32::from(is_admitted), Ordering::SeqCst);
                 }
             })
@@ -98,7 +98,7 @@ async fn two_nodes_with_many_tasks_never_exceed_the_limit_of_a_client() {
     for (name, policy) in policies() {
         let limits: &'static [&'static str] = Box::leak(Box::new([name]));
         let admitted = acquire_at_once(&nodes, limits, &[policy]).await;
-        let most = policy.most_in_any_window(1);
+        let most = policy.window_cost_max(1);
         assert!(u64::from(admitted) <= most, "{name}: {admitted} of {most}");
         // At midnight the requests of two days may be admitted.
         assert!(admitted >= REQUESTS, "{name}: {admitted}");
@@ -131,12 +131,12 @@ async fn limits_at_several_servers_all_hold() {
     let mut acquires = ["a", "b", "c"].map(|limit| SharedAcquire {
         limit,
         policy: &strict,
-        key: CallKey(1),
+        key: ClientKey(1),
         cost: Cost::Peek,
     });
     acquires[1].policy = &log;
     acquires[2].policy = &bucket;
-    let verdicts = nodes[0].charge(&acquires).await.unwrap();
+    let verdicts = nodes[0].acquire(&acquires).await.unwrap();
     for verdict in verdicts {
         assert_eq!(verdict.remaining, REQUESTS - admitted - left);
     }

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use anteroom_limit::leases::epoch::{Before, Epoch, EpochId};
 use anteroom_limit::leases::message::{Request, RequestId};
-use anteroom_limit::leases::parent::lend;
+use anteroom_limit::leases::parent::grant;
 use anteroom_limit::leases::widened::LeasedLimit;
 use anteroom_limit::time::{DurationUs, TimestampUs};
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::lease_store::step::{Step, Stepped};
 use anteroom_limit_store::lease_store::{
-    Kept, LeaseKey, LeaseRecords, Loaded, Shelf, Swapped, Token, Write, record,
+    LeaseKey, LeaseRecords, Loaded, Partition, StoredRecord, Swapped, Token, Write, record,
 };
 use anteroom_limit_store::shared::TestTime;
 use anteroom_testkit::redis_server::{RedisServer, Reply};
@@ -19,7 +19,7 @@ use anteroom_valkey::ValkeyLeases;
 
 use crate::support::single;
 
-pub(super) const SHELF: Shelf = Shelf(0);
+pub(super) const SHELF: Partition = Partition(0);
 pub(super) const START: u64 = 1_767_225_600_000_000;
 /// Token of the write of the epoch's record.
 pub(super) const EPOCH: Token = Token(7);
@@ -41,7 +41,7 @@ pub(super) struct Arena {
 /// Client under test.
 pub(super) struct Client<'a> {
     pub(super) arena: &'a Arena,
-    pub(super) key: CallKey,
+    pub(super) key: ClientKey,
     pub(super) epoch: Epoch,
     pub(super) lending: LeasedLimit,
     pub(super) now: TimestampUs,
@@ -76,7 +76,7 @@ impl Arena {
         let read = self.store.load(SHELF, None).await.unwrap();
         Client {
             arena: self,
-            key: CallKey(u128::from(client)),
+            key: ClientKey(u128::from(client)),
             epoch: Epoch {
                 id: EpochId {
                     number: 1,
@@ -108,7 +108,7 @@ impl Client<'_> {
     }
 
     /// Requests a lease as a node does, and compares the grant with that of the algorithm.
-    pub(super) async fn request(&mut self, least: u32, wants: u32, most: u32) {
+    pub(super) async fn request(&mut self, least: u32, waiting: u32, most: u32) {
         self.requests += 1;
         self.arena.time.set(self.now);
         let request = Request {
@@ -117,14 +117,14 @@ impl Client<'_> {
                 number: 1,
             },
             least,
-            wants,
+            waiting,
             most,
         };
         let step = Step {
             epoch: &self.epoch,
             epoch_token: EPOCH,
             token: Token(u128::from(self.requests) + 100),
-            lending: &self.lending,
+            leased_limit: &self.lending,
             request: &request,
         };
         let found = self.load().await;
@@ -137,14 +137,18 @@ impl Client<'_> {
             self.now, self.lending
         );
         let Some(expected) = expected else {
-            assert_eq!(stepped, Stepped::Not(found.clone()), "{context}");
+            assert_eq!(stepped, Stepped::NotTaken(found.clone()), "{context}");
             assert_eq!(current, found, "{context}");
             self.grant_by_swap(&request, &found).await;
             return;
         };
-        assert_eq!(stepped, Stepped::GrantOutcome(expected.lent), "{context}");
+        assert_eq!(stepped, Stepped::Granted(expected.grant), "{context}");
         let (token, value) = (step.token, expected.value);
-        assert_eq!(current.client, Some(Kept { token, value }), "{context}");
+        assert_eq!(
+            current.client,
+            Some(StoredRecord { token, value }),
+            "{context}"
+        );
         self.check_expiry(expected.keep_for, &context).await;
         self.grants += 1;
     }
@@ -152,7 +156,7 @@ impl Client<'_> {
     /// Checks that the new value is kept as long as the algorithm says, and hardly longer.
     async fn check_expiry(&self, keep_for: DurationUs, context: &str) {
         let name = format!("anteroom:{{lent~0}}:api:{:032x}", self.key.0);
-        let Reply::Int(ms) = self.arena.server.tell(&["PTTL", &name]).await else {
+        let Reply::Int(ms) = self.arena.server.send_ok(&["PTTL", &name]).await else {
             panic!("no number of ms: {context}");
         };
         let expected = keep_for.0.div_ceil(1_000);
@@ -173,7 +177,7 @@ impl Client<'_> {
     pub(super) async fn grant_by_swap(&self, request: &Request, found: &Loaded) {
         let kept = found.client.as_ref();
         let record = kept.map(|kept| record::decode(&kept.value).unwrap());
-        let granted = lend(
+        let granted = grant(
             &self.lending,
             &self.epoch,
             record.as_ref(),

@@ -28,7 +28,7 @@ const ONE: Request = Request {
         number: 1,
     },
     least: 1,
-    wants: 1,
+    waiting: 1,
     most: 1,
 };
 
@@ -37,7 +37,7 @@ fn one<'s>(client: &'s Client<'_>) -> Step<'s> {
         epoch: &client.epoch,
         epoch_token: EPOCH,
         token: Token(8),
-        lending: &client.lending,
+        leased_limit: &client.lending,
         request: &ONE,
     }
 }
@@ -59,7 +59,7 @@ async fn grants_that_count_as_later_than_now_count() {
     for policy in policies {
         let lending = LeasedLimit::new(policy).unwrap();
         let mut client = arena.client(lending, Before::Nothing).await;
-        let mut record = Record::unheard_of(&lending, &client.epoch);
+        let mut record = Record::unknown_client(&lending, &client.epoch);
         // One microsecond before the start of a counter that already has a count.
         let width = lending.widened().counters();
         let width = width.map_or(1, |counters| counters.width().0);
@@ -123,5 +123,5 @@ async fn a_long_log_is_left_to_the_node() {
         .store
         .step(SHELF, client.name(), one(&client))
         .unwrap();
-    assert!(matches!(stepped.await.unwrap(), Stepped::Not(_)));
+    assert!(matches!(stepped.await.unwrap(), Stepped::NotTaken(_)));
 }

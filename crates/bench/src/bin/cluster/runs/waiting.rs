@@ -113,7 +113,7 @@ impl Visitors {
                 *length = ticket.len();
             }
             let after = position
-                .ask_after
+                .refresh_after
                 .context("a waiting visitor gets a poll interval")?;
             let at = now + Duration::from_millis(after.0);
             self.next.push(Reverse((at, visitor)));
@@ -194,12 +194,12 @@ fn start(folder: &tempfile::TempDir) -> anyhow::Result<Arc<Node>> {
     let dir = DataDir::open(folder.path())?;
     let clock = Arc::new(RoomClock::start(dir.clock()));
     let deployment = dir.deployment()?;
-    let identity = Identity(deployment.birth.0);
+    let identity = Identity(deployment.deployment_id.0);
     let store = Embedded::new(dir, identity, Arc::clone(&clock) as Arc<dyn Clock>);
     let settings = NodeSettings {
         folder: None,
         ticket_keys: vec![[1; 32]],
-        birth: deployment.birth,
+        birth: deployment.deployment_id,
         lottery_key: deployment.lottery_key,
         data_center: "local".to_owned(),
         rooms: config.config.rooms,

@@ -54,11 +54,11 @@ fn epoch(before: Before) -> Epoch {
     }
 }
 
-fn need(least: u32, wants: u32, most: u32) -> Request {
+fn need(least: u32, waiting: u32, most: u32) -> Request {
     Request {
         id: ID,
         least,
-        wants,
+        waiting,
         most,
     }
 }
@@ -79,18 +79,18 @@ impl Client {
         }
     }
 
-    fn send(&mut self, limit: &LeasedLimit, after: DurationUs, request: Request) -> Answer {
+    fn send(&mut self, limit: &LeasedLimit, after: DurationUs, request: Request) -> LeaseReply {
         let now = START + after;
-        let outcome = lend(limit, &self.epoch, self.record.as_ref(), &request, now);
+        let outcome = grant(limit, &self.epoch, self.record.as_ref(), &request, now);
         if let Some(write) = outcome.write {
             self.record = Some(write.record);
             self.forget_after = write.forget_after;
         }
-        outcome.answer
+        outcome.reply
     }
 
     fn held(&mut self, limit: &LeasedLimit, after: DurationUs, request: Request) -> u32 {
-        self.send(limit, after, request).held
+        self.send(limit, after, request).granted
     }
 }
 
@@ -122,11 +122,11 @@ fn near_the_limit_each_request_needs_its_own_lease() {
     client.send(&log(100), secs(0), need(1, 96, 96));
     for left in [3, 2, 1, 0] {
         let answer = client.send(&log(100), secs(1), need(1, 1, 50));
-        assert_eq!((answer.held, answer.remaining), (1, left));
+        assert_eq!((answer.granted, answer.remaining), (1, left));
     }
     let answer = client.send(&log(100), secs(2), need(1, 1, 50));
     // A window and a lease after the first.
-    assert_eq!((answer.held, answer.retry_after), (0, Some(secs(61))));
+    assert_eq!((answer.granted, answer.retry_after), (0, Some(secs(61))));
     assert_eq!(client.held(&log(100), secs(63), need(1, 1, 1)), 1);
 }
 
@@ -134,7 +134,7 @@ fn near_the_limit_each_request_needs_its_own_lease() {
 fn after_a_loss_a_client_counts_as_fully_spent() {
     let mut client = Client::new(Before::Lost);
     let answer = client.send(&log(100), secs(0), need(1, 1, 1));
-    assert_eq!((answer.held, answer.remaining), (0, 0));
+    assert_eq!((answer.granted, answer.remaining), (0, 0));
     assert_eq!(answer.retry_after, Some(secs(63)));
     assert_eq!(
         client.held(&log(100), DurationUs(62_999_999), need(1, 1, 1)),
@@ -153,7 +153,7 @@ fn after_a_loss_the_old_leases_window_counts_as_spent() {
         let after = secs(began_at - 1_000);
         let answer = client.send(&fixed, after, need(1, 1, 1));
         let expected = (0, Some(secs(nothing_until - began_at)));
-        assert_eq!((answer.held, answer.retry_after), expected);
+        assert_eq!((answer.granted, answer.retry_after), expected);
     }
 }
 
@@ -186,7 +186,7 @@ fn a_record_of_another_epoch_is_ignored() {
 fn a_store_found_empty_waits_for_the_length_of_a_lease() {
     let mut client = Client::new(Before::Unknown);
     let answer = client.send(&log(100), secs(1), need(1, 1, 1));
-    assert_eq!((answer.held, answer.retry_after), (0, Some(secs(4))));
+    assert_eq!((answer.granted, answer.retry_after), (0, Some(secs(4))));
     assert_eq!(client.held(&log(100), UNKNOWN_FOR, need(1, 1, 1)), 1);
 }
 
@@ -228,7 +228,7 @@ fn an_estimate_of_another_window_counts_as_fully_spent() {
     client.send(&sliding(secs(3)), secs(0), need(1, 1, 1));
     let answer = client.send(&sliding(secs(1)), secs(1), need(1, 1, 1));
     // The old leases may run two seconds longer than the new ones.
-    assert_eq!((answer.held, answer.retry_after), (0, Some(secs(62))));
+    assert_eq!((answer.granted, answer.retry_after), (0, Some(secs(62))));
     assert_eq!(client.held(&sliding(secs(1)), secs(63), need(1, 1, 1)), 1);
 }
 
@@ -289,7 +289,7 @@ fn a_record_may_be_forgotten_once_a_new_client_equals_it() {
 fn a_request_without_a_grant_changes_nothing() {
     let mut client = Client::new(Before::Nothing);
     client.send(&log(100), secs(0), need(1, 100, 100));
-    let outcome = lend(
+    let outcome = grant(
         &log(100),
         &client.epoch,
         client.record.as_ref(),

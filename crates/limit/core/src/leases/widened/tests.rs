@@ -39,7 +39,7 @@ fn windows_are_longer_by_a_lease_and_have_whole_parts() {
     let limit = LeasedLimit::with_ttl(Policy::SubWindows(strict), DurationUs(1_000_001));
     let widened = limit.unwrap().widened().rate();
     assert_eq!(widened.window(), DurationUs(61_000_016));
-    assert_eq!(widened.calls(), 100);
+    assert_eq!(widened.requests(), 100);
     let fixed = Policy::FixedWindow(FixedWindow::new(a_minute(100)));
     assert_eq!(*LeasedLimit::new(fixed).unwrap().widened(), fixed);
 }
@@ -89,7 +89,7 @@ fn the_widened_limit_keeps_the_promise_of_a_window_and_a_lease() {
             .window();
         let refilled = product(u64::from(calls), longer.0).div_ceil(60_000_000);
         let most = u128::from(widened.burst()) + refilled - 1;
-        assert!(most <= u128::from(limit.promised().most_in_any_window(1)));
+        assert!(most <= u128::from(limit.promised().window_cost_max(1)));
     }
 }
 

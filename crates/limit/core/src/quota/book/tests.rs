@@ -37,9 +37,9 @@ impl Owner {
         self.limit.step(&mut self.state, at(ms), cost)
     }
 
-    fn status(&mut self, ms: u64) -> Room {
-        Room {
-            calls: self.acquire(ms, Cost::Peek).remaining,
+    fn status(&mut self, ms: u64) -> LimitStatus {
+        LimitStatus {
+            requests: self.acquire(ms, Cost::Peek).remaining,
             limit: self.limit.rate(),
             ends_in: self.ends_in(ms),
         }
@@ -65,10 +65,10 @@ impl Owner {
         for _ in 0..others {
             self.acquire(ms, Cost::ONE);
         }
-        let assignments = if plan.calls() == 0 {
+        let assignments = if plan.requests() == 0 {
             self.ledger.handle_nothing(DurationUs::ZERO, at(ms))
         } else {
-            let verdict = self.acquire(ms, Cost::take(plan.calls()));
+            let verdict = self.acquire(ms, Cost::take(plan.requests()));
             let policy = Policy::FixedWindow(self.limit);
             let times = (at(ms), at(ms));
             self.ledger
@@ -76,7 +76,7 @@ impl Owner {
         };
         let assignments = assignments.into_iter();
         assignments
-            .map(|one| (one.member, one.calls, one.seconds))
+            .map(|one| (one.member, one.requests, one.seconds))
             .collect()
     }
 }
@@ -97,7 +97,7 @@ fn a_new_member_gets_a_little_and_then_what_it_needs() {
     assert_eq!(owner.turn(1_000), []);
     owner.report(4_000, A, 6, 0);
     assert_eq!(owner.turn(4_000), [(A, 137, 55)]);
-    assert_eq!(owner.status(4_000).calls, 160 - 9 - 137);
+    assert_eq!(owner.status(4_000).requests, 160 - 9 - 137);
 }
 
 #[test]
@@ -180,11 +180,11 @@ fn requests_without_an_assignment_are_taken_from_the_limit() {
     let mut owner = Owner::new();
     owner.report(0, A, 30, 0);
     assert_eq!(owner.turn(0), [(A, 9, 59)]);
-    assert_eq!(owner.status(0).calls, 160 - 30 - 9);
+    assert_eq!(owner.status(0).requests, 160 - 30 - 9);
     // More than there is: takes what is left.
     owner.report(1_000, A, 500, 0);
     owner.turn(1_000);
-    assert_eq!(owner.status(1_000).calls, 0);
+    assert_eq!(owner.status(1_000).requests, 0);
     // The rest is dropped.
     assert_eq!(owner.turn(60_000), [(A, 160, 59)]);
 }
@@ -194,7 +194,7 @@ fn nothing_is_taken_that_would_end_before_it_arrives() {
     let mut owner = Owner::new();
     owner.report(58_100, A, 0, 1);
     assert_eq!(owner.turn(58_100), [(A, 0, 60)]);
-    assert_eq!(owner.status(58_100).calls, 160);
+    assert_eq!(owner.status(58_100).requests, 160);
     assert_eq!(owner.turn(59_900), []);
     assert_eq!(owner.turn(60_000), [(A, 9, 59)]);
 }
@@ -205,14 +205,14 @@ fn a_late_verdict_assigns_nothing() {
     owner.report(50_000, A, 0, 1);
     let status = owner.status(50_000);
     let plan = owner.ledger.plan(status, at(50_000));
-    let verdict = owner.acquire(50_000, Cost::take(plan.calls()));
+    let verdict = owner.acquire(50_000, Cost::take(plan.requests()));
     let policy = Policy::FixedWindow(owner.limit);
     let times = (at(50_000), at(58_001));
     let assignments = owner
         .ledger
         .handle_verdict(&plan, (&policy, &verdict), times);
     assert_eq!(assignments.len(), 1);
-    assert_eq!(assignments[0].calls, 0);
+    assert_eq!(assignments[0].requests, 0);
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn after_contention_half_of_the_rest_is_tried_for() {
     // Each time another client takes one request.
     assert_eq!(owner.contested_turn(1_000, 1), []);
     assert_eq!(owner.contested_turn(1_000, 1), [(A, 79, 58)]);
-    assert_eq!(owner.status(1_000).calls, 160 - 2 - 79);
+    assert_eq!(owner.status(1_000).requests, 160 - 2 - 79);
     // Others now take more than half of what is left, so a quarter is tried for. After a success,
     // all of it is tried for again.
     owner.report(2_000, A, 79, 500);
@@ -245,7 +245,7 @@ fn repeated_contention_leads_to_a_pause() {
         assert_eq!(owner.ledger.is_due(at(0)), tries < 5, "{tries}");
         let status = owner.status(0);
         let plan = owner.ledger.plan(status, at(0));
-        assert!(plan.calls() > 0);
+        assert!(plan.requests() > 0);
         let decided = (&policy, &verdict);
         let assignments = owner.ledger.handle_verdict(&plan, decided, (at(0), at(0)));
         assert_eq!(assignments, []);
@@ -257,12 +257,12 @@ fn repeated_contention_leads_to_a_pause() {
 #[test]
 fn under_contention_unassigned_requests_are_taken_in_parts() {
     let mut owner = Owner::new();
-    owner.ledger.handle_unpaid(1_000);
+    owner.ledger.handle_unassigned(1_000);
     assert_eq!(owner.contested_turn(0, 1), []);
     assert_eq!(owner.contested_turn(0, 1), []);
-    assert_eq!(owner.status(0).calls, 160 - 2 - 79);
+    assert_eq!(owner.status(0).requests, 160 - 2 - 79);
     owner.turn(0);
-    assert_eq!(owner.status(0).calls, 0);
+    assert_eq!(owner.status(0).requests, 0);
     owner.turn(0);
     assert!(owner.ledger.is_empty());
 }
@@ -272,14 +272,14 @@ fn a_removed_member_gets_nothing_and_its_assignment_stays_taken() {
     let mut owner = Owner::new();
     owner.report(0, A, 0, 1);
     assert_eq!(owner.turn(0), [(A, 9, 59)]);
-    owner.ledger.handle_gone(A);
+    owner.ledger.handle_departure(A);
     assert!(owner.ledger.is_empty());
-    assert_eq!(owner.status(0).calls, 151);
+    assert_eq!(owner.status(0).requests, 151);
     owner.report(0, B, 0, 1);
     let status = owner.status(0);
     let plan = owner.ledger.plan(status, at(0));
-    owner.ledger.handle_gone(B);
-    let verdict = owner.acquire(0, Cost::take(plan.calls()));
+    owner.ledger.handle_departure(B);
+    let verdict = owner.acquire(0, Cost::take(plan.requests()));
     let policy = Policy::FixedWindow(owner.limit);
     let assignments = owner
         .ledger
@@ -290,8 +290,8 @@ fn a_removed_member_gets_nothing_and_its_assignment_stays_taken() {
 #[test]
 fn unassigned_requests_are_taken_as_far_as_they_fit() {
     let mut owner = Owner::new();
-    owner.ledger.handle_unpaid(100);
+    owner.ledger.handle_unassigned(100);
     assert_eq!(owner.turn(0), []);
-    assert_eq!(owner.status(0).calls, 60);
+    assert_eq!(owner.status(0).requests, 60);
     assert!(owner.ledger.is_empty());
 }

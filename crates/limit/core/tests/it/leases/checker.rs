@@ -75,8 +75,8 @@ impl Checker {
     /// tokens may arrive at one rate and leave at another.
     fn most(&self) -> u64 {
         let limits = || self.limits.iter().map(|(policy, _)| *policy);
-        let alone = limits().map(|policy| policy.most_in_any_window(1)).max();
-        let rate = |policy: Policy| burst(policy).map(|_| policy.rate().calls());
+        let alone = limits().map(|policy| policy.window_cost_max(1)).max();
+        let rate = |policy: Policy| burst(policy).map(|_| policy.rate().requests());
         let (burst, rate) = (
             limits().filter_map(burst).max(),
             limits().filter_map(rate).max(),
@@ -103,7 +103,7 @@ impl Checker {
     fn spend_fixed(&mut self, index: u64, calls: u32) -> Result<(), String> {
         let limits = self.limits.iter();
         let most = limits
-            .map(|(policy, _)| u64::from(policy.rate().calls()))
+            .map(|(policy, _)| u64::from(policy.rate().requests()))
             .max();
         let sum = self.fixed.entry(index).or_default();
         *sum += u64::from(calls);

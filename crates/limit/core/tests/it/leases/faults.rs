@@ -106,7 +106,7 @@ pub(crate) fn run(
 
 /// Returns a limit whose widened form is the promised one.
 fn not_widened(promised: &LeasedLimit, kind: Kind, window: DurationUs) -> Option<LeasedLimit> {
-    let calls = promised.promised().rate().calls();
+    let calls = promised.promised().rate().requests();
     let shorter = DurationUs(window.0 - promised.ttl().0);
     let is_window = !matches!(kind, Kind::Fixed | Kind::Bucket | Kind::Gcra);
     if !is_window || shorter.0 < 1_000_000 {

@@ -49,7 +49,7 @@ fn alone(policy: &Policy, from: u64, span: u64) -> u64 {
     while now < from + span {
         while policy
             .step(&mut state, TimestampUs(now), Cost::ONE)
-            .is_admitted()
+            .is_allowed()
         {
             admitted += u64::from(now >= from);
         }

@@ -7,7 +7,7 @@ use anteroom_limit::leases::epoch::{
 };
 use anteroom_limit::leases::holding::{Decision, Holding, Turn};
 use anteroom_limit::leases::message::{Request, RequestId};
-use anteroom_limit::leases::parent::lend;
+use anteroom_limit::leases::parent::grant;
 use anteroom_limit::leases::record::Record;
 use anteroom_limit::leases::widened::LeasedLimit;
 use anteroom_limit::time::TimestampUs;
@@ -63,11 +63,11 @@ impl Outcomes {
     fn count(&mut self, decision: Decision, cost: u32) {
         match decision {
             Decision::Decided(verdict) => match verdict.outcome {
-                Outcome::Admit { .. } => self.admitted += cost,
+                Outcome::Allow { .. } => self.admitted += cost,
                 Outcome::Reject { .. } => self.rejected += 1,
             },
-            Decision::Away => self.unavailable += 1,
-            Decision::Ask(_) => {}
+            Decision::Unavailable => self.unavailable += 1,
+            Decision::Wait(_) => {}
         }
     }
 }
@@ -121,7 +121,7 @@ impl Node {
         let mut outcomes = Outcomes::default();
         let decision = self.holding.decide(self.now(real), Cost::take(cost));
         outcomes.count(decision, cost);
-        if let Decision::Ask(turn) = decision {
+        if let Decision::Wait(turn) = decision {
             let since = real;
             self.waiting.push(Waiting { cost, turn, since });
         }
@@ -136,7 +136,7 @@ impl Node {
         self.waiting.retain_mut(|one| {
             let decision = holding.decide_again(now, Cost::take(one.cost), one.turn);
             outcomes.count(decision, one.cost);
-            if let Decision::Ask(turn) = decision {
+            if let Decision::Wait(turn) = decision {
                 one.turn = turn;
                 let has_time = real < one.since + TIMEOUT;
                 outcomes.unavailable += u32::from(!has_time);
@@ -190,7 +190,7 @@ impl Node {
                     Some(Mutation::CountsFromTheWrite) => purpose.sent_at,
                     _ => purpose.read_at,
                 };
-                self.holding.handle_answer(now, &answer, read_at);
+                self.holding.handle_reply(now, &answer, read_at);
                 None
             }
             Reply::Loaded(loaded) => self.handle_loaded(now, &loaded, purpose, random),
@@ -221,11 +221,11 @@ impl Node {
             return None;
         }
         let record = self.read(loaded, &epoch);
-        let mut outcome = lend(&self.limit, &epoch, record.as_ref(), &request, loaded.now);
+        let mut outcome = grant(&self.limit, &epoch, record.as_ref(), &request, loaded.now);
         if self.mutation == Some(Mutation::CrossesFixedWindows) {
-            outcome.answer.ttl = self.limit.ttl();
+            outcome.reply.ttl = self.limit.ttl();
         }
-        let (expected, answer) = (loaded.expected_client(), outcome.answer);
+        let (expected, answer) = (loaded.expected_client(), outcome.reply);
         if let Some(write) = outcome.write {
             again.read_at = purpose.sent_at;
             let write = Box::new(write);
@@ -236,14 +236,14 @@ impl Node {
             };
             return Some((message, again));
         }
-        self.holding.handle_answer(now, &answer, purpose.sent_at);
+        self.holding.handle_reply(now, &answer, purpose.sent_at);
         None
     }
 
     fn decide_epoch(&self, loaded: &Loaded, random: u64) -> EpochDecision {
         let record = loaded.epoch.as_ref().map(|kept| &kept.value);
         let omits_witness = self.mutation == Some(Mutation::NoWitness);
-        epoch::judge(EpochObservation {
+        epoch::decide(EpochObservation {
             record,
             identity: loaded.identity,
             now: loaded.now,

@@ -1,7 +1,7 @@
 //! Store that keeps two records, has a clock and an identity, and may lose what it has.
 
 use anteroom_limit::leases::epoch::{Epoch, StoreIdentity};
-use anteroom_limit::leases::message::Answer;
+use anteroom_limit::leases::message::LeaseReply;
 use anteroom_limit::leases::parent::Write;
 use anteroom_limit::leases::record::Record;
 use anteroom_limit::time::TimestampUs;
@@ -43,7 +43,7 @@ pub(crate) enum Message {
     Swap {
         expected: Expected,
         write: Box<Write>,
-        answer: Answer,
+        answer: LeaseReply,
     },
 }
 
@@ -56,7 +56,7 @@ pub(crate) struct Expected {
 #[derive(Clone, Debug)]
 pub(crate) enum Reply {
     Loaded(Box<Loaded>),
-    Swapped(Answer),
+    Swapped(LeaseReply),
 }
 
 #[derive(Clone, Debug)]

@@ -34,7 +34,7 @@ impl Attack {
             Move::Step(cost) => {
                 self.step(cost)?;
             }
-            Move::Flood => while self.step(Cost::ONE)?.is_admitted() {},
+            Move::Flood => while self.step(Cost::ONE)?.is_allowed() {},
             Move::Forget => {
                 if self
                     .client
@@ -51,7 +51,7 @@ impl Attack {
     fn step(&mut self, cost: Cost) -> Result<Verdict, String> {
         let verdict = self.client.step(cost);
         match (cost, verdict.outcome) {
-            (Cost::Take(taken), Outcome::Admit { delay }) => {
+            (Cost::Take(taken), Outcome::Allow { delay }) => {
                 // A clock that goes back counts as one that stands still.
                 self.latest = self.latest.max(self.client.now + delay);
                 self.model.admit(self.latest, taken.get());
@@ -73,7 +73,7 @@ impl Attack {
         let inside = self
             .model
             .in_window_until(self.latest, policy.rate().window());
-        let most = policy.most_in_any_window(self.cost_max);
+        let most = policy.window_cost_max(self.cost_max);
         if inside <= most {
             return Ok(());
         }

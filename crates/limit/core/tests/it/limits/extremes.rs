@@ -79,9 +79,9 @@ fn states() -> impl Strategy<Value = Vec<State>> {
                 micros: at,
                 fraction: count,
             };
-            let entries = entries.into_iter().map(|(at, calls)| Entry {
+            let entries = entries.into_iter().map(|(at, requests)| Entry {
                 at: TimestampUs(at),
-                calls,
+                requests,
             });
             vec![
                 State::New,
@@ -125,12 +125,12 @@ proptest! {
                     let before = state.clone();
                     let verdict = policy.step(&mut state, now, *cost);
                     policy.is_idle(&state, now);
-                    if !verdict.is_admitted() {
+                    if !verdict.is_allowed() {
                         prop_assert_eq!(before, state.clone());
                     }
                 }
             }
-            policy.most_in_any_window(u32::MAX);
+            policy.window_cost_max(u32::MAX);
         }
     }
 
@@ -148,7 +148,7 @@ proptest! {
         for counters in policies.iter().filter_map(Policy::counters) {
             let read = counters.to_read(add_then_read).len();
             prop_assert!(read <= 2 * counters.count());
-            let _ = counters.judge(add_then_read, cost, &counts);
+            let _ = counters.decide(add_then_read, cost, &counts);
         }
     }
 

@@ -53,7 +53,7 @@ fn greedy(policy: Policy) -> u64 {
     while now < end {
         for _ in 0..tries {
             match policy.step(&mut state, now, Cost::ONE).outcome {
-                Outcome::Admit { delay } => model.admit(now + delay, 1),
+                Outcome::Allow { delay } => model.admit(now + delay, 1),
                 Outcome::Reject { .. } => break,
             }
         }
@@ -89,7 +89,7 @@ fn a_greedy_client_reaches_the_bound_and_no_more() {
         (Policy::LeakyBucket(LeakyBucket::new(rate(), 500)), 100),
     ] {
         assert_eq!(greedy(policy), most, "{policy:?}");
-        assert_eq!(policy.most_in_any_window(1), most, "{policy:?}");
+        assert_eq!(policy.window_cost_max(1), most, "{policy:?}");
     }
 }
 
@@ -103,12 +103,12 @@ fn a_costly_request_after_cheap_ones_reaches_the_leaky_buckets_bound() {
             .step(&mut state, TimestampUs(0), Cost::take(cost))
             .outcome
         {
-            Outcome::Admit { delay } => model.admit(TimestampUs(0) + delay, cost),
+            Outcome::Allow { delay } => model.admit(TimestampUs(0) + delay, cost),
             Outcome::Reject { .. } => panic!("the queue is long enough"),
         }
     }
     assert_eq!(model.fullest(MINUTE), 139);
-    assert_eq!(policy.most_in_any_window(40), 139);
+    assert_eq!(policy.window_cost_max(40), 139);
 }
 
 /// Marsaglia's xorshift, equal in every run.
@@ -130,7 +130,7 @@ fn bursts(policy: Policy, seed: u64) -> u64 {
     let mut now = TimestampUs(0);
     while now < TimestampUs(0) + MINUTE.times(10) {
         for _ in 0..draw.below(60) {
-            if policy.step(&mut state, now, Cost::ONE).is_admitted() {
+            if policy.step(&mut state, now, Cost::ONE).is_allowed() {
                 model.admit(now, 1);
             }
             now = now + DurationUs(draw.below(10_000));

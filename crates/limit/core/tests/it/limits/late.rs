@@ -70,8 +70,8 @@ impl Simulation {
                     read_at: now,
                 };
                 let read = self.store.read(&self.counters, times);
-                let verdict = self.counters.judge(times, Cost::take(cost), &read);
-                if verdict.is_admitted() {
+                let verdict = self.counters.decide(times, Cost::take(cost), &read);
+                if verdict.is_allowed() {
                     self.model.admit(at, cost);
                     Stage::Idle
                 } else {
@@ -121,9 +121,9 @@ fn request_at_once(
     if let Cost::Take(taken) = cost {
         store.add(index, taken.get());
     }
-    let verdict = counters.judge(times, cost, &store.read(counters, times));
+    let verdict = counters.decide(times, cost, &store.read(counters, times));
     if let Cost::Take(taken) = cost
-        && !verdict.is_admitted()
+        && !verdict.is_allowed()
     {
         store.subtract(index, taken.get());
     }
@@ -152,7 +152,7 @@ proptest! {
             }
         }
         let fullest = simulation.model.fullest(policy.rate().window());
-        let most = policy.most_in_any_window(12);
+        let most = policy.window_cost_max(12);
         let model = &simulation.model;
         prop_assert!(fullest <= most, "{} in a window, limit {}: {:?}", fullest, most, model);
     }
@@ -187,7 +187,7 @@ proptest! {
         prop_assert_eq!(read[0], counters.index_at(now));
         for index in read {
             let starts_at = TimestampUs(index.0 * counters.width().0);
-            prop_assert!(now.since(starts_at) < counters.matters_for());
+            prop_assert!(now.since(starts_at) < counters.valid_for());
         }
     }
 }

@@ -164,7 +164,7 @@ impl Client {
             }
             Jump::Window(past) => (self.now + window + DurationUs(past)) - one,
             Jump::Pace => {
-                self.now + DurationUs(window.0 / u64::from(self.policy.rate().calls().max(1)))
+                self.now + DurationUs(window.0 / u64::from(self.policy.rate().requests().max(1)))
             }
             Jump::Retry => self.now + self.retry_after,
             Jump::Back(parts) => self.now - part(parts),

@@ -20,7 +20,7 @@ fn perform(client: &mut Client, next: Move) -> Result<(), TestCaseError> {
         Move::Step(cost) => {
             step(client, cost)?;
         }
-        Move::Flood => while step(client, Cost::ONE)?.is_admitted() {},
+        Move::Flood => while step(client, Cost::ONE)?.is_allowed() {},
         Move::Forget => {}
     }
     Ok(())
@@ -30,14 +30,14 @@ fn perform(client: &mut Client, next: Move) -> Result<(), TestCaseError> {
 fn step(client: &mut Client, cost: Cost) -> Result<Verdict, TestCaseError> {
     let before = client.clone();
     let verdict = client.step(cost);
-    if cost == Cost::Peek || !verdict.is_admitted() {
+    if cost == Cost::Peek || !verdict.is_allowed() {
         prop_assert_eq!(&before.state, &client.state, "{:?} changed the state", cost);
     }
     let peeked = client.would(client.now, Cost::Peek);
     prop_assert_eq!(peeked.remaining, verdict.remaining);
     prop_assert_eq!(peeked.full_after, verdict.full_after);
     prop_assert_eq!(peeked.outcome, client.would(client.now, Cost::ONE).outcome);
-    prop_assert_eq!(peeked.is_admitted(), peeked.remaining > 0);
+    prop_assert_eq!(peeked.is_allowed(), peeked.remaining > 0);
     remaining_requests_are_allowed(client, verdict.remaining)?;
     full_after_is_exact(client, verdict.full_after)?;
     match (verdict.outcome, cost) {
@@ -48,12 +48,12 @@ fn step(client: &mut Client, cost: Cost) -> Result<Verdict, TestCaseError> {
             prop_assert!(cost == Cost::Peek, "a refund is always allowed");
             retry_is_exact(client, Cost::ONE, retry_after)?;
         }
-        (Outcome::Admit { .. }, Cost::Take(taken)) => {
+        (Outcome::Allow { .. }, Cost::Take(taken)) => {
             let mut undone = client.clone();
             undone.step(Cost::refund(taken.get()));
             gets_the_same_verdicts(&before, &undone)?;
         }
-        (Outcome::Admit { .. }, _) => {}
+        (Outcome::Allow { .. }, _) => {}
     }
     Ok(verdict)
 }
@@ -61,10 +61,10 @@ fn step(client: &mut Client, cost: Cost) -> Result<Verdict, TestCaseError> {
 fn remaining_requests_are_allowed(client: &Client, remaining: u32) -> Result<(), TestCaseError> {
     let mut copy = client.clone();
     for _ in 0..remaining.min(CHECKED_MAX) {
-        prop_assert!(copy.step(Cost::ONE).is_admitted());
+        prop_assert!(copy.step(Cost::ONE).is_allowed());
     }
     let is_more = remaining > CHECKED_MAX;
-    prop_assert_eq!(copy.step(Cost::ONE).is_admitted(), is_more);
+    prop_assert_eq!(copy.step(Cost::ONE).is_allowed(), is_more);
     Ok(())
 }
 
@@ -73,7 +73,7 @@ fn retry_is_exact(
     cost: Cost,
     retry_after: Option<DurationUs>,
 ) -> Result<(), TestCaseError> {
-    let is_admitted = |now: TimestampUs| client.would(now, cost).is_admitted();
+    let is_admitted = |now: TimestampUs| client.would(now, cost).is_allowed();
     let Some(retry_after) = retry_after else {
         let window = client.policy.rate().window();
         for windows in [1, 2, 3, 100] {
@@ -103,7 +103,7 @@ fn full_after_is_exact(client: &Client, full_after: DurationUs) -> Result<(), Te
     if let Policy::TokenBucket(bucket) = client.policy
         && has_initial_burst(&client.policy)
     {
-        let is_closed = bucket.rate().calls() == 0;
+        let is_closed = bucket.rate().requests() == 0;
         let remaining = |now| client.would(now, Cost::Peek).remaining;
         prop_assert!(is_closed || remaining(full_at) >= bucket.capacity());
         let is_less =
@@ -132,8 +132,8 @@ fn gets_the_same_verdicts(one: &Client, other: &Client) -> Result<(), TestCaseEr
 /// Checks that a later time never allows less.
 fn time_only_helps(client: &Client, cost: Cost, earlier: TimestampUs) -> Result<(), TestCaseError> {
     let (before, after) = (client.would(earlier, cost), client.would(client.now, cost));
-    prop_assert!(after.is_admitted() || !before.is_admitted());
-    if before.is_admitted() == after.is_admitted() {
+    prop_assert!(after.is_allowed() || !before.is_allowed());
+    if before.is_allowed() == after.is_allowed() {
         prop_assert!(after.remaining >= before.remaining);
     }
     Ok(())

@@ -6,7 +6,7 @@ use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::fixed_window::{FixedWindow, State};
 use anteroom_limit::policy::Policy;
-use anteroom_limit::quota::book::{Assignment, MemberId, Plan, QuotaLedger, Room};
+use anteroom_limit::quota::book::{Assignment, LimitStatus, MemberId, Plan, QuotaLedger};
 use anteroom_limit::quota::lifetime::MARGIN;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::time::{DurationUs, TimestampUs};
@@ -97,7 +97,7 @@ impl Simulation {
     /// Ends the stream of one Envoy. Messages on their way are lost, and it continues with what it
     /// has. It returns as another member.
     pub(crate) fn cut(&mut self, which: usize) {
-        self.ledger.handle_gone(self.envoys[which].member);
+        self.ledger.handle_departure(self.envoys[which].member);
         let member = self.member();
         let envoy = &mut self.envoys[which];
         envoy.on_the_way.clear();
@@ -140,7 +140,7 @@ impl Simulation {
 
     /// Sends a request that is counted at once.
     pub(crate) fn request(&mut self) {
-        if self.acquire(Cost::ONE).is_admitted() {
+        if self.acquire(Cost::ONE).is_allowed() {
             self.window_stats().calls += 1;
         }
     }
@@ -177,13 +177,13 @@ impl Simulation {
             return;
         }
         let peek = self.acquire(Cost::Peek);
-        let status = Room {
-            calls: peek.remaining,
+        let status = LimitStatus {
+            requests: peek.remaining,
             limit: self.policy().rate(),
             ends_in: DurationUs((WINDOW - self.wall() % WINDOW) * 1_000),
         };
         let plan = self.ledger.plan(status, micros(now));
-        if plan.calls() == 0 {
+        if plan.requests() == 0 {
             let assignments = self.ledger.handle_nothing(peek.full_after, micros(now));
             self.deliver(assignments);
             return;
@@ -195,7 +195,7 @@ impl Simulation {
                 self.request();
             }
         }
-        let verdict = self.acquire(Cost::take(plan.calls()));
+        let verdict = self.acquire(Cost::take(plan.requests()));
         self.pending = Some(Pending {
             replied_at: now + self.draw.below(self.delays_max.1 + 1),
             sent_at: now,
@@ -206,7 +206,7 @@ impl Simulation {
 
     fn deliver(&mut self, assignments: Vec<Assignment>) {
         for assignment in assignments {
-            self.window_stats().assigned += u64::from(assignment.calls);
+            self.window_stats().assigned += u64::from(assignment.requests);
             let delay = match self.draw.below(3) {
                 0 => 0,
                 1 => self.delays_max.0,
@@ -219,7 +219,7 @@ impl Simulation {
             if let Some(envoy) = envoy {
                 envoy.deliver(Delivery {
                     arrives_at: self.now + delay,
-                    calls: assignment.calls.into(),
+                    calls: assignment.requests.into(),
                     lasts: u64::from(assignment.seconds) * 1_000,
                 });
             }

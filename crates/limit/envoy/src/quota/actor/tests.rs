@@ -57,7 +57,7 @@ impl SharedCounts for Slow {
         Needs::AtomicAdd
     }
 
-    fn charge<'a>(
+    fn acquire<'a>(
         &'a self,
         acquires: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
@@ -102,7 +102,7 @@ impl SharedCounts for Failing {
         Needs::AtomicAdd
     }
 
-    fn charge<'a>(
+    fn acquire<'a>(
         &'a self,
         _: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
@@ -202,7 +202,7 @@ fn policy(calls: u32) -> Policy {
 
 fn counted(key: u128) -> Counted {
     Counted {
-        key: CallKey(key),
+        key: ClientKey(key),
         policy: policy(1),
         is_shadow: false,
     }

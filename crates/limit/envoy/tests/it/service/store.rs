@@ -39,7 +39,7 @@ impl SharedCounts for Unavailable {
         Needs::AtomicAdd
     }
 
-    fn charge<'a>(
+    fn acquire<'a>(
         &'a self,
         _charges: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {

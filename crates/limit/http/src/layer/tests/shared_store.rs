@@ -6,7 +6,7 @@ use anteroom_config::OnLimitStoreFailure;
 use anteroom_limit::algorithm::Algorithm as _;
 use anteroom_limit::policy::{Needs, State};
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::shared::{BoxFuture, CountsError, SharedAcquire, SharedCounts};
 use parking_lot::Mutex;
 
@@ -17,7 +17,7 @@ use crate::stores::SharedStore;
 /// Store in memory that can be unavailable, and whose replies take time.
 #[derive(Debug, Default)]
 struct Far {
-    states: Mutex<HashMap<(String, CallKey), State>>,
+    states: Mutex<HashMap<(String, ClientKey), State>>,
     requests: AtomicUsize,
     is_away: AtomicBool,
     is_busy: AtomicBool,
@@ -45,7 +45,7 @@ impl Far {
                 charge.policy.step(state, NOW, charge.cost)
             })
             .collect();
-        if !verdicts.iter().all(Verdict::is_admitted) {
+        if !verdicts.iter().all(Verdict::is_allowed) {
             *states = before;
         }
         verdicts
@@ -74,11 +74,11 @@ impl SharedCounts for Far {
         Needs::Transaction
     }
 
-    fn is_away(&self, _: &str, _: CallKey) -> bool {
+    fn is_unavailable(&self, _: &str, _: ClientKey) -> bool {
         self.is_away.load(Relaxed)
     }
 
-    fn charge<'a>(
+    fn acquire<'a>(
         &'a self,
         charges: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
@@ -195,7 +195,7 @@ async fn a_rejected_request_costs_nothing_in_any_store() {
             cost: Cost::Peek,
             ..limit.acquire(key, Duration::ZERO)
         };
-        let verdict = limit.kept.counts.charge(&peek, site.limiter.now());
+        let verdict = limit.kept.counts.acquire(&peek, site.limiter.now());
         assert_eq!(verdict.remaining, limit_of(0) - 2, "{strictest}");
     }
 }

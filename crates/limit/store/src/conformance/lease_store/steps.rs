@@ -13,7 +13,7 @@ use futures_util::future::join_all;
 
 use super::{ShelfUnderTest, client};
 use crate::lease_store::step::{Step, Stepped};
-use crate::lease_store::{Kept, LeaseKey, Loaded, Swapped, Token, record};
+use crate::lease_store::{LeaseKey, Loaded, StoredRecord, Swapped, Token, record};
 use crate::shared::CountsError;
 
 /// Longer than the whole list takes.
@@ -21,14 +21,14 @@ const WINDOW: DurationUs = DurationUs::from_secs(600);
 /// Number of concurrent steps.
 const AT_ONCE: u32 = 8;
 
-fn request(least: u32, wants: u32, most: u32) -> Request {
+fn request(least: u32, waiting: u32, most: u32) -> Request {
     Request {
         id: RequestId {
             incarnation: 1,
             number: 1,
         },
         least,
-        wants,
+        waiting,
         most,
     }
 }
@@ -74,7 +74,7 @@ fn unusual_cases(epoch: &(Epoch, Token), leased_limit: &LeasedLimit) -> Vec<Unus
         ..known
     };
     let other_limit = LeasedLimit::with_part(*leased_limit.promised(), 400).expect("it is short");
-    let record = Record::unheard_of(leased_limit, &known);
+    let record = Record::unknown_client(leased_limit, &known);
     let as_of_ahead = Record {
         as_of: ahead,
         ..record.clone()
@@ -108,7 +108,7 @@ fn unusual_cases(epoch: &(Epoch, Token), leased_limit: &LeasedLimit) -> Vec<Unus
         of("a record that cannot be read", with_state("x")),
         of("no record at all", Vec::new()),
     ];
-    if leased_limit.promised().row().remembers == Remembers::Calls {
+    if leased_limit.promised().row().remembers == Remembers::Requests {
         // All log entries are so old that they do not count, so only their form is at fault.
         for damaged in [
             "d",
@@ -181,7 +181,7 @@ impl ShelfUnderTest<'_> {
             epoch,
             epoch_token: *token,
             token: Token(0x6000 + u128::from(request.most)),
-            lending: leased_limit,
+            leased_limit,
             request,
         }
     }
@@ -214,7 +214,7 @@ impl ShelfUnderTest<'_> {
             let found = self.load(one).await?;
             let stepped = self.take(one, step).await?;
             let left = self.load(one).await?;
-            let Stepped::GrantOutcome(grant) = stepped else {
+            let Stepped::Granted(grant) = stepped else {
                 assert!(!is_granted, "{leased_limit:?} {request:?}: {stepped:?}");
                 assert_eq!(left.client, found.client);
                 continue;
@@ -223,9 +223,13 @@ impl ShelfUnderTest<'_> {
             let now = grant.now;
             let taken = step.take(&Loaded { now, ..found });
             let taken = taken.expect("the rule grants it too");
-            assert_eq!(grant, taken.lent, "{leased_limit:?} {request:?}");
+            assert_eq!(grant, taken.grant, "{leased_limit:?} {request:?}");
             let (token, value) = (step.token, taken.value);
-            assert_eq!(left.client, Some(Kept { token, value }), "{leased_limit:?}");
+            assert_eq!(
+                left.client,
+                Some(StoredRecord { token, value }),
+                "{leased_limit:?}"
+            );
         }
         Ok(())
     }
@@ -246,7 +250,7 @@ impl ShelfUnderTest<'_> {
             assert_eq!(written, Swapped::Written);
             let step = self.one(&unusual.epoch, &unusual.leased_limit, &request);
             let stepped = self.take(one, step).await?;
-            let Stepped::Not(returned) = stepped else {
+            let Stepped::NotTaken(returned) = stepped else {
                 panic!("{what}: {leased_limit:?}: {stepped:?}");
             };
             let current = self.load(one).await?;
@@ -298,7 +302,7 @@ impl ShelfUnderTest<'_> {
             .take(nobody, self.one(&lost, leased_limit, &request))
             .await?;
         assert!(
-            matches!(stepped, Stepped::Not(_)),
+            matches!(stepped, Stepped::NotTaken(_)),
             "{leased_limit:?}: {stepped:?}"
         );
         assert_eq!(self.load(nobody).await?.client, None);
@@ -319,11 +323,11 @@ impl ShelfUnderTest<'_> {
         let stepped: Result<Vec<Stepped>, CountsError> =
             join_all(steps).await.into_iter().collect();
         let granted = stepped?.into_iter().map(|stepped| match stepped {
-            Stepped::GrantOutcome(grant) => u64::from(grant.held),
+            Stepped::Granted(grant) => u64::from(grant.granted),
             _ => 0,
         });
         // Each request needs at least seven, and only a bucket refills meanwhile.
-        let most = leased_limit.widened().rate().calls().min(50);
+        let most = leased_limit.widened().rate().requests().min(50);
         let sum: u64 = granted.sum();
         assert!(
             sum > 28 && sum <= u64::from(most),

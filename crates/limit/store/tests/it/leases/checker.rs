@@ -47,13 +47,13 @@ impl Checker {
             self.spent.pop_front();
         }
         self.highest = self.highest.max(self.sum);
-        let most = self.policy.most_in_any_window(self.cost_max);
+        let most = self.policy.window_cost_max(self.cost_max);
         let (sum, policy) = (self.sum, self.policy);
         assert!(sum <= most, "{sum} in a window, not {most}: {policy:?}");
         if matches!(self.policy, Policy::FixedWindow(_)) && self.is_clock_right {
             let count = self.fixed.entry(real / window).or_default();
             *count += u64::from(cost);
-            let most = u64::from(self.policy.rate().calls());
+            let most = u64::from(self.policy.rate().requests());
             assert!(*count <= most, "{count} in one window, not {most}");
         }
     }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use anteroom_limit::time::{DurationUs, TimestampUs};
-use anteroom_limit_store::CallKey;
-use anteroom_limit_store::conformance::{Stage, lease_store, leases};
+use anteroom_limit_store::ClientKey;
+use anteroom_limit_store::conformance::{Harness, lease_store, leases};
 use anteroom_limit_store::leases::{LeasedCounts, Settings};
 use anteroom_limit_store::shared::{BoxFuture, SharedCounts, TestTime};
 
@@ -25,7 +25,7 @@ impl Leases {
     }
 }
 
-impl Stage for Leases {
+impl Harness for Leases {
     fn node(&self) -> Arc<dyn SharedCounts> {
         Arc::new(self.counts())
     }
@@ -37,7 +37,7 @@ impl Stage for Leases {
     fn forgets_after(
         &self,
         limit: &'static str,
-        key: CallKey,
+        key: ClientKey,
     ) -> BoxFuture<'_, Option<DurationUs>> {
         let kept = self.memory.forgets_after(limit, key.0);
         Box::pin(async move { Some(kept.expect("it is kept for a limited time")) })

@@ -10,7 +10,7 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::time::DurationUs;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::leases::{LeasedCounts, Settings};
 use anteroom_limit_store::shared::{CountsError, SharedAcquire, SharedCounts};
 use futures_util::FutureExt as _;
@@ -49,7 +49,7 @@ pub(crate) async fn admitted(node: &LeasedCounts, policy: &Policy, key: u128, mo
     let mut admitted = 0;
     for _ in 0..most {
         let verdict = acquire(node, policy, key, Cost::ONE).await.unwrap();
-        admitted += u32::from(verdict.is_admitted());
+        admitted += u32::from(verdict.is_allowed());
     }
     admitted
 }
@@ -73,11 +73,11 @@ async fn a_new_store_is_checked_before_the_first_expected_request() {
         let memory = Memory::in_virtual_time();
         let node = node_with(&StoreLink::new(&memory, NEAR, 1), Settings::default(), 0);
         if is_expected {
-            node.expect_calls();
+            node.expect_requests();
         }
         after_secs(7).await;
         let verdict = acquire(&node, &log(10), 1, Cost::ONE).await.unwrap();
-        assert_eq!(verdict.is_admitted(), admitted, "expected: {is_expected}");
+        assert_eq!(verdict.is_allowed(), admitted, "expected: {is_expected}");
     }
 }
 
@@ -87,10 +87,10 @@ async fn requests_of_one_client_wait_for_one_lease_request() {
     let (before, policy) = (memory.reads(), log(1_000));
     let requests = (0..50).map(|_| acquire(&node, &policy, 1, Cost::ONE));
     for verdict in join_all(requests).await {
-        assert!(verdict.unwrap().is_admitted());
+        assert!(verdict.unwrap().is_allowed());
     }
     let stats = node.stats();
-    assert_eq!((stats.asked, stats.spent), (50, 50));
+    assert_eq!((stats.waited, stats.spent), (50, 50));
     // The first request asks for itself alone; the next lease request is for all others.
     assert!(stats.requests <= 3, "{stats:?}");
     assert!(memory.reads() - before <= 3);
@@ -149,7 +149,7 @@ async fn a_flood_of_keys_takes_bounded_memory_and_exceeds_no_limit() {
     for _ in 0..3 {
         for key in 1_000..2_000 {
             let verdict = acquire(&node, &policy, key, Cost::ONE).await.unwrap();
-            *admitted.entry(key).or_default() += u32::from(verdict.is_admitted());
+            *admitted.entry(key).or_default() += u32::from(verdict.is_allowed());
             // Clients are spread over the shards by chance.
             let clients = node.stats().clients;
             assert!(clients <= 256 + 64 * 10, "{clients}");
@@ -238,7 +238,7 @@ async fn an_idle_node_notices_that_the_store_is_back() {
     for key in 0..10 {
         let _ = acquire(&node, &policy, key, Cost::ONE).await;
     }
-    let is_away = || node.is_away("api", CallKey(1));
+    let is_away = || node.is_unavailable("api", ClientKey(1));
     assert!(is_away());
     link.change(|network| network.is_down = false);
     after_secs(3).await;
@@ -295,7 +295,7 @@ async fn an_unreadable_record_counts_as_used_up() {
         // Another node, without a balance.
         let node = node(&link);
         let verdict = acquire(&node, &policy, 1, Cost::ONE).await.unwrap();
-        assert!(!verdict.is_admitted(), "{broken:?}");
+        assert!(!verdict.is_allowed(), "{broken:?}");
         assert_eq!(node.stats().unreadable, 1);
         after_secs(6).await;
         acquire(&node, &policy, 1, Cost::ONE).await.unwrap();
@@ -317,7 +317,7 @@ async fn a_record_of_a_later_version_stays_and_grants_nothing() {
         // Both in one step and in two round trips.
         for _ in 0..2 {
             let error = acquire(&node, &policy, 1, Cost::ONE).await.unwrap_err();
-            let CountsError::Refused { refusal, .. } = error else {
+            let CountsError::Rejected { refusal, .. } = error else {
                 panic!("{error:?}");
             };
             assert!(refusal.contains("a later version"), "{refusal}");
@@ -345,7 +345,7 @@ async fn an_unreadable_epoch_is_a_loss_and_a_later_version_stays() {
     memory.overwrite_epoch(b"\x02");
     let new_node = node(&link);
     let error = acquire(&new_node, &policy, 2, Cost::ONE).await.unwrap_err();
-    assert!(matches!(error, CountsError::Refused { .. }), "{error}");
+    assert!(matches!(error, CountsError::Rejected { .. }), "{error}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -393,10 +393,10 @@ async fn a_limit_that_cannot_be_leased_is_rejected_without_a_check() {
     let request = SharedAcquire {
         limit: "api",
         policy: &policy,
-        key: CallKey(1),
+        key: ClientKey(1),
         cost: Cost::ONE,
     };
     let counts: Arc<dyn SharedCounts> = Arc::new(node);
-    let error = counts.charge(&[request]).await.unwrap_err();
+    let error = counts.acquire(&[request]).await.unwrap_err();
     assert!(!error.is_transient(), "{error}");
 }

@@ -19,7 +19,7 @@ use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::sub_windows::SubWindows;
 use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::token_bucket::TokenBucket;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::leases::{LeasedCounts, Settings};
 use anteroom_limit_store::shared::{SharedAcquire, SharedCounts};
 use parking_lot::Mutex;
@@ -212,7 +212,7 @@ impl Caller {
             };
             let cost = u32::try_from(self.rng.within(1, most)).unwrap();
             let counts = Arc::clone(&self.counts.lock());
-            let key = CallKey(1);
+            let key = ClientKey(1);
             // The second limit rejects now and then, which must cost the first nothing.
             let few = policies(1_000, 1_000)[0];
             let one = SharedAcquire {
@@ -228,10 +228,10 @@ impl Caller {
                 cost: Cost::take(1 + 1_000 * u32::from(self.rng.below(8) == 0)),
             };
             let outcome = match self.rng.below(3) {
-                0 => counts.charge(&[one, other]).await,
-                _ => counts.charge(&[one]).await,
+                0 => counts.acquire(&[one, other]).await,
+                _ => counts.acquire(&[one]).await,
             };
-            if outcome.is_ok_and(|verdicts| verdicts.iter().all(|one| one.is_admitted())) {
+            if outcome.is_ok_and(|verdicts| verdicts.iter().all(|one| one.is_allowed())) {
                 self.checker.lock().spend(self.memory.real(), cost);
             }
         }
@@ -245,7 +245,7 @@ fn alone(policy: &Policy, span: u64) -> u64 {
     while now < begin + span {
         while policy
             .step(&mut state, TimestampUs(now), Cost::ONE)
-            .is_admitted()
+            .is_allowed()
         {
             admitted += u64::from(now >= begin);
         }
@@ -331,10 +331,10 @@ async fn below_the_limit_no_request_is_rejected_or_fails() {
         node.assume_empty().await.unwrap();
         for _ in 0..3_000 {
             let verdict = crate::leases::node::acquire(&node, &policy, 1, Cost::ONE).await;
-            assert!(verdict.unwrap().is_admitted(), "{policy:?}");
+            assert!(verdict.unwrap().is_allowed(), "{policy:?}");
             sleep(Duration::from_millis(10)).await; // tidy: paused time
         }
         let stats = node.stats();
-        assert!(stats.decided_here > stats.asked * 4, "{stats:?}");
+        assert!(stats.decided_here > stats.waited * 4, "{stats:?}");
     }
 }

@@ -35,13 +35,13 @@ async fn a_flood_of_keys_does_not_delay_known_clients() {
         tokio::time::sleep(Duration::from_millis(10)).await; // tidy: paused time
         for key in regulars.clone() {
             let outcome = acquire(&node, &policy, key, Cost::ONE).await;
-            assert!(outcome.unwrap().is_admitted(), "round {made_up}");
+            assert!(outcome.unwrap().is_allowed(), "round {made_up}");
         }
     }
     let (mut admitted, mut busy) = (0, 0);
     for outcome in flood.join_all().await {
         match outcome {
-            Ok(verdict) => admitted += u32::from(verdict.is_admitted()),
+            Ok(verdict) => admitted += u32::from(verdict.is_allowed()),
             Err(CountsError::Busy { .. }) => busy += 1,
             Err(error) => panic!("{error}"),
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anteroom_limit::time::DurationUs;
 use anteroom_limit_store::lease_store::step::{Step, Stepped};
 use anteroom_limit_store::lease_store::{
-    Kept, LeaseKey, LeaseRecords, Loaded, Shelf, Swapped, Write,
+    LeaseKey, LeaseRecords, Loaded, Partition, StoredRecord, Swapped, Write,
 };
 use anteroom_limit_store::shared::{BoxFuture, CountsError};
 use parking_lot::Mutex;
@@ -114,7 +114,7 @@ fn owned_write(write: Write<'_>, keep_for: DurationUs) -> OwnedWrite {
     let (token, value) = (write.token, write.value.to_vec());
     OwnedWrite {
         expected: write.expected,
-        kept: Kept { token, value },
+        kept: StoredRecord { token, value },
         keep_for,
     }
 }
@@ -124,13 +124,13 @@ impl LeaseRecords for StoreLink {
         "memory store"
     }
 
-    fn shelves(&self) -> u32 {
+    fn partitions(&self) -> u32 {
         1
     }
 
     fn load<'a>(
         &'a self,
-        shelf: Shelf,
+        shelf: Partition,
         client: Option<LeaseKey<'a>>,
     ) -> BoxFuture<'a, Result<Loaded, CountsError>> {
         let client = client.map(owned_key);
@@ -139,7 +139,7 @@ impl LeaseRecords for StoreLink {
 
     fn swap<'a>(
         &'a self,
-        shelf: Shelf,
+        shelf: Partition,
         client: LeaseKey<'a>,
         write: Write<'a>,
         keep_for: DurationUs,
@@ -150,7 +150,7 @@ impl LeaseRecords for StoreLink {
 
     fn swap_epoch<'a>(
         &'a self,
-        shelf: Shelf,
+        shelf: Partition,
         write: Write<'a>,
     ) -> BoxFuture<'a, Result<Swapped, CountsError>> {
         let write = owned_write(write, DurationUs::ZERO);
@@ -159,7 +159,7 @@ impl LeaseRecords for StoreLink {
 
     fn step<'a>(
         &'a self,
-        shelf: Shelf,
+        shelf: Partition,
         client: LeaseKey<'a>,
         step: Step<'a>,
     ) -> Option<BoxFuture<'a, Result<Stepped, CountsError>>> {

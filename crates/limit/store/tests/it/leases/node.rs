@@ -6,7 +6,7 @@ use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::time::TimestampUs;
 use anteroom_limit::verdict::Verdict;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::leases::{Clock, LeasedCounts, Settings};
 use anteroom_limit_store::shared::{CountsError, SharedAcquire, SharedCounts};
 use tokio::time::Instant;
@@ -54,12 +54,12 @@ pub(crate) async fn acquire(
     key: u128,
     cost: Cost,
 ) -> Result<Verdict, CountsError> {
-    let key = CallKey(key);
+    let key = ClientKey(key);
     let request = SharedAcquire {
         limit: "api",
         policy,
         key,
         cost,
     };
-    Ok(node.charge(&[request]).await?[0])
+    Ok(node.acquire(&[request]).await?[0])
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anteroom_limit::cost::Cost;
 use anteroom_limit::time::DurationUs;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::leases::Settings;
 use anteroom_limit_store::shared::{SharedAcquire, SharedCounts as _};
 use tokio::time::Instant;
@@ -20,7 +20,7 @@ async fn a_refund_to_an_ended_lease_restores_nothing() {
         let refunds = [SharedAcquire {
             limit: "api",
             policy: &policy,
-            key: CallKey(1),
+            key: ClientKey(1),
             cost: Cost::refund(1),
         }];
         let before = node.stats().spent;
@@ -29,7 +29,7 @@ async fn a_refund_to_an_ended_lease_restores_nothing() {
                 let age = DurationUs(u64::try_from(age.as_micros()).unwrap());
                 node.refund(&refunds, age).await
             }
-            None => node.charge(&refunds).await,
+            None => node.acquire(&refunds).await,
         };
         outcome.unwrap();
         before - node.stats().spent

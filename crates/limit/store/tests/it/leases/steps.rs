@@ -32,7 +32,7 @@ async fn measure(
         disagreements: after.disagreements - before.disagreements,
         ..LeaseStats::default()
     };
-    (stats, verdict.is_admitted())
+    (stats, verdict.is_allowed())
 }
 
 fn trips(round_trips: u64, steps: u64) -> LeaseStats {
@@ -127,7 +127,7 @@ async fn concurrent_nodes_do_not_conflict_at_steps() {
             let mut count = 0;
             for _ in 0..10 {
                 let outcome = acquire(node, &policy, 1, Cost::ONE).await;
-                count += u32::from(outcome.is_ok_and(|verdict| verdict.is_admitted()));
+                count += u32::from(outcome.is_ok_and(|verdict| verdict.is_allowed()));
             }
             count
         });

@@ -9,7 +9,9 @@ use anteroom_limit::leases::message::Request;
 use anteroom_limit::leases::widened::LeasedLimit;
 use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit_store::lease_store::step::{Step, Stepped};
-use anteroom_limit_store::lease_store::{Expected, Kept, Loaded, Shelf, Swapped, Token};
+use anteroom_limit_store::lease_store::{
+    Expected, Loaded, Partition, StoredRecord, Swapped, Token,
+};
 use anteroom_limit_store::shared::TestTime;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -57,7 +59,7 @@ type Name = (u32, Option<(String, u128)>);
 
 #[derive(Clone, Debug)]
 struct Record {
-    kept: Kept,
+    kept: StoredRecord,
     /// Expiry; `None` for records that are kept.
     forget_at: Option<u64>,
 }
@@ -174,7 +176,7 @@ impl Memory {
         self.0.state.lock().reads
     }
 
-    pub(crate) fn load(&self, shelf: Shelf, client: Option<&(String, u128)>) -> Loaded {
+    pub(crate) fn load(&self, shelf: Partition, client: Option<&(String, u128)>) -> Loaded {
         let real = self.real();
         let mut state = self.0.state.lock();
         state.forget(real);
@@ -184,7 +186,7 @@ impl Memory {
 
     pub(crate) fn swap(
         &self,
-        shelf: Shelf,
+        shelf: Partition,
         client: Option<(String, u128)>,
         write: &OwnedWrite,
     ) -> Swapped {
@@ -211,30 +213,35 @@ impl Memory {
         Swapped::Written
     }
 
-    pub(crate) fn step(&self, shelf: Shelf, client: (String, u128), step: &OwnedStep) -> Stepped {
+    pub(crate) fn step(
+        &self,
+        shelf: Partition,
+        client: (String, u128),
+        step: &OwnedStep,
+    ) -> Stepped {
         let real = self.real();
         let mut state = self.0.state.lock();
         state.forget(real);
         state.reads += 1;
         let found = state.load(real, shelf, Some(&client));
         let step = step.as_step();
-        if found.identity != step.meant_for() {
+        if found.identity != step.store() {
             return Stepped::OtherStore;
         }
         let Some(taken) = step.take(&found) else {
-            return Stepped::Not(found);
+            return Stepped::NotTaken(found);
         };
         let (token, value) = (step.token, taken.value);
         let record = Record {
-            kept: Kept { token, value },
+            kept: StoredRecord { token, value },
             forget_at: Some(real + taken.keep_for.0),
         };
         state.records.insert((shelf.0, Some(client)), record);
         state.remember(real);
-        let mut grant = taken.lent;
+        let mut grant = taken.grant;
         let excess = u32::try_from(self.0.excess.load(Ordering::SeqCst));
-        grant.held += excess.expect("the excess is small");
-        Stepped::GrantOutcome(grant)
+        grant.granted += excess.expect("the excess is small");
+        Stepped::Granted(grant)
     }
 }
 
@@ -255,7 +262,12 @@ impl State {
         }
     }
 
-    fn load(&self, real: u64, Shelf(shelf): Shelf, client: Option<&(String, u128)>) -> Loaded {
+    fn load(
+        &self,
+        real: u64,
+        Partition(shelf): Partition,
+        client: Option<&(String, u128)>,
+    ) -> Loaded {
         let find = |client: Option<(String, u128)>| {
             let record = self.records.get(&(shelf, client));
             record.map(|record| record.kept.clone())
@@ -272,7 +284,7 @@ impl State {
 /// Write in flight.
 pub(crate) struct OwnedWrite {
     pub(crate) expected: Expected,
-    pub(crate) kept: Kept,
+    pub(crate) kept: StoredRecord,
     pub(crate) keep_for: DurationUs,
 }
 
@@ -291,7 +303,7 @@ impl OwnedStep {
             epoch: *step.epoch,
             epoch_token: step.epoch_token,
             token: step.token,
-            lending: *step.lending,
+            lending: *step.leased_limit,
             request: *step.request,
         }
     }
@@ -301,7 +313,7 @@ impl OwnedStep {
             epoch: &self.epoch,
             epoch_token: self.epoch_token,
             token: self.token,
-            lending: &self.lending,
+            leased_limit: &self.lending,
             request: &self.request,
         }
     }

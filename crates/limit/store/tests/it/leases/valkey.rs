@@ -12,7 +12,7 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_log::SlidingLog;
 use anteroom_limit::time::{DurationUs, TimestampUs};
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::leases::{BootClock, Clock, LeaseStats, LeasedCounts, Settings};
 use anteroom_limit_store::shared::{SharedAcquire, SharedCounts};
 use anteroom_testkit::eventually;
@@ -55,7 +55,7 @@ async fn keep_sending(node: &LeasedCounts, policy: &Policy, until: TimestampUs) 
     let request = [SharedAcquire {
         limit: "api",
         policy,
-        key: CallKey(1),
+        key: ClientKey(1),
         cost: Cost::ONE,
     }];
     let mut admitted = Vec::new();
@@ -63,8 +63,8 @@ async fn keep_sending(node: &LeasedCounts, policy: &Policy, until: TimestampUs) 
     while BootClock.now() < until {
         ticks.tick().await;
         let from = BootClock.now();
-        let outcome = node.charge(&request).await;
-        if outcome.is_ok_and(|verdicts| verdicts[0].is_admitted()) {
+        let outcome = node.acquire(&request).await;
+        if outcome.is_ok_and(|verdicts| verdicts[0].is_allowed()) {
             let until = BootClock.now();
             admitted.push(Admitted { from, until });
         }
@@ -112,16 +112,16 @@ async fn four_nodes_at_once_keep_the_limit_and_use_most_of_it() {
         let mut server = RedisServer::start().await;
         let (admitted, stats) = send_during(&mut server, &policy, 9, async |_| {}).await;
         let most = most_in_a_window(&admitted);
-        let promised = policy.most_in_any_window(1);
+        let promised = policy.window_cost_max(1);
         assert!(most as u64 <= promised, "{most} of {promised}");
-        let requests = sum(&stats, |one| one.decided_here + one.asked);
+        let requests = sum(&stats, |one| one.decided_here + one.waited);
         println!(
             "{policy:?}: of {requests} requests in 9 s {} admitted, at most {most} in a window of \
              {promised}; \
              {} round trips per 1,000 requests, {} waited, {} conflicts, {} forfeited",
             admitted.len(),
             sum(&stats, |one| one.round_trips) * 1_000 / requests,
-            sum(&stats, |one| one.asked),
+            sum(&stats, |one| one.waited),
             sum(&stats, |one| one.conflicts),
             sum(&stats, LeaseStats::forfeited),
         );
@@ -129,7 +129,7 @@ async fn four_nodes_at_once_keep_the_limit_and_use_most_of_it() {
         if let Policy::SlidingLog(_) = policy {
             // Known rejections need no request for seconds.
             let here = sum(&stats, |one| one.decided_here);
-            assert!(here > sum(&stats, |one| one.asked), "{stats:?}");
+            assert!(here > sum(&stats, |one| one.waited), "{stats:?}");
         }
     }
 }
@@ -142,7 +142,7 @@ async fn a_flushed_and_restarted_server_grants_no_more_than_the_limit() {
         let mut ticks = interval(Duration::from_millis(1_500));
         ticks.tick().await;
         ticks.tick().await;
-        server.tell(&["FLUSHALL"]).await;
+        server.send_ok(&["FLUSHALL"]).await;
         ticks.tick().await;
         server.restart().await;
     })
@@ -155,11 +155,11 @@ async fn a_flushed_and_restarted_server_grants_no_more_than_the_limit() {
         let request = [SharedAcquire {
             limit: "api",
             policy: &policy,
-            key: CallKey(1),
+            key: ClientKey(1),
             cost: Cost::ONE,
         }];
-        let outcome = node.charge(&request).await;
-        outcome.is_ok_and(|verdicts| verdicts[0].is_admitted())
+        let outcome = node.acquire(&request).await;
+        outcome.is_ok_and(|verdicts| verdicts[0].is_allowed())
     })
     .await;
 }
@@ -169,15 +169,15 @@ async fn client_records_expire_and_the_epoch_does_not() {
     let server = RedisServer::start().await;
     let node = counts(&server);
     node.assume_empty().await.unwrap();
-    let (policy, key) = (log(10), CallKey(0xAB));
+    let (policy, key) = (log(10), ClientKey(0xAB));
     let request = SharedAcquire {
         limit: "api",
         policy: &policy,
         key,
         cost: Cost::ONE,
     };
-    node.charge(&[request]).await.unwrap();
-    let expiry = async |key: &str| server.tell(&["PTTL", key]).await;
+    node.acquire(&[request]).await.unwrap();
+    let expiry = async |key: &str| server.send_ok(&["PTTL", key]).await;
     assert_eq!(expiry("anteroom:{lent~0}").await, Reply::Int(-1));
     let client = format!("anteroom:{{lent~0}}:api:{:032x}", key.0);
     let Reply::Int(ms @ 4_000..=6_000) = expiry(&client).await else {
@@ -185,7 +185,7 @@ async fn client_records_expire_and_the_epoch_does_not() {
     };
     assert!(ms > 0);
     eventually("the client is forgotten", async || {
-        server.tell(&["DBSIZE"]).await == Reply::Int(1)
+        server.send_ok(&["DBSIZE"]).await == Reply::Int(1)
     })
     .await;
 }

@@ -14,7 +14,7 @@ struct Far {
     here: Ledger,
     now: Timestamp,
     number: u64,
-    reply: Option<Answer>,
+    reply: Option<LeaseReply>,
 }
 
 impl Far {
@@ -32,7 +32,7 @@ impl Far {
         let mut other = request(9, 1, 0);
         other.data_center = DataCenterId(2);
         other.sent_at = far.now;
-        other.terms = far.here.terms.expect("a node has synced");
+        other.settings = far.here.settings.expect("a node has synced");
         far.root.handle_sync(other, LeaseTerms::ROOT, far.now);
         far
     }
@@ -53,10 +53,10 @@ impl Far {
         );
         sync_request.parent = known.map(|_| Incarnation(7));
         sync_request.is_final = false;
-        sync_request.wants.slots = slots;
-        sync_request.wants.ahead = ahead;
-        sync_request.terms.limits.total_active_users = 1_000;
-        sync_request.terms.limits.new_users_per_minute = 1_000;
+        sync_request.demand.slots = slots;
+        sync_request.demand.next_minute = ahead;
+        sync_request.settings.limits.total_active_users = 1_000;
+        sync_request.settings.limits.new_users_per_minute = 1_000;
         sync_request.closed_through = self.now;
         change(&mut sync_request);
         let here = core::mem::take(&mut self.here);
@@ -97,7 +97,7 @@ fn a_data_center_leases_no_longer_seats_than_the_root_knows() {
     let with_seats = |longest_seat| {
         move |sync_request: &mut SyncRequest| {
             sync_request.longest_seat = longest_seat;
-            sync_request.terms.longest_seat = longest_seat;
+            sync_request.settings.longest_seat = longest_seat;
         }
     };
     far.node(0, 0, with_seats(DurationMs(62_000)));
@@ -125,12 +125,12 @@ fn admissions_of_the_next_minute_are_granted_before_it_begins() {
     far.node(10, 0, |_| {});
     far.upstream_sync();
     let granted = far.node(10, 10, |_| {});
-    assert_eq!((granted.admissions, granted.ahead), (10, 10));
+    assert_eq!((granted.admissions, granted.next_minute), (10, 10));
     // The root counts all of them as leased, in the minute that they are for.
     let minute = NEXT_MINUTE.minute();
-    let pool = far.here.upstream.as_deref().expect("below").lease.held();
+    let pool = far.here.upstream.as_deref().expect("below").lease.balance();
     let held = far.root.admissions_leased(minute);
-    assert_eq!(held, u64::from(pool.ahead + granted.ahead));
+    assert_eq!(held, u64::from(pool.next_minute + granted.next_minute));
     assert!(far.root.admissions_free(far.now, minute) < 1_000);
 }
 
@@ -154,7 +154,7 @@ fn spare_slots_are_requested_for_growth_but_not_while_visitors_wait() {
     far.node(10, 0, |_| {});
     let demanded = |far: &mut Far| {
         let sync_request = far.here.poll_upstream(far.now).expect("a node has synced");
-        sync_request.wants.slots
+        sync_request.demand.slots
     };
     assert_eq!(
         demanded(&mut far),
@@ -170,7 +170,7 @@ fn spare_slots_are_requested_for_growth_but_not_while_visitors_wait() {
 fn missing_slots_that_the_root_has_are_requested_early() {
     let mut far = Far::new(START);
     far.upstream_sync();
-    far.node(0, 0, |sync_request| sync_request.wants.later = 1);
+    far.node(0, 0, |sync_request| sync_request.demand.movers_expected = 1);
     far.wait(200);
     assert!(!far.is_due(), "a visitor may come");
     far.node(20, 0, |_| {});
@@ -194,7 +194,7 @@ fn ended_seats_are_reported_to_the_root_at_once() {
     far.node(0, 0, |sync_request| sync_request.row.add(end));
     assert!(far.is_due());
     far.upstream_sync();
-    assert_eq!((far.root.inside(), far.here.inside()), (0, 0));
+    assert_eq!((far.root.active(), far.here.active()), (0, 0));
     far.wait(200);
     assert!(!far.is_due(), "it knows");
 }

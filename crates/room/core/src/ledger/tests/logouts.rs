@@ -44,12 +44,12 @@ impl Two {
         let (ledger, reply) = grant(ledger, node, self.now);
         self.ledger = ledger;
         node.number += 1;
-        node.answered = Some(reply.number);
+        node.applied_reply = Some(reply.number);
         node.generation = reply.generation;
         node.parent = Some(reply.incarnation);
         node.is_final = false;
         if let Some((version, _)) = reply.revoked {
-            (node.revoked_version, node.refuses_through) = (version, version);
+            (node.revoked_version, node.rejects_through) = (version, version);
         }
     }
 }
@@ -57,17 +57,17 @@ impl Two {
 #[test]
 fn a_seat_is_free_when_all_nodes_reject_its_ticket() {
     let mut two = Two::new();
-    assert_eq!(two.ledger.inside(), 2);
+    assert_eq!(two.ledger.active(), 2);
     two.sync(0);
     two.sync(1);
-    assert_eq!(two.ledger.inside(), 2, "the other learns of it only now");
+    assert_eq!(two.ledger.active(), 2, "the other learns of it only now");
     two.sync(1);
-    assert_eq!(two.ledger.inside(), 1);
+    assert_eq!(two.ledger.active(), 1);
     two.nodes[1].revocations = vec![logout()];
     two.sync(1);
     two.sync(0);
     two.sync(1);
-    assert_eq!(two.ledger.inside(), 1, "reported again, it frees no other");
+    assert_eq!(two.ledger.active(), 1, "reported again, it frees no other");
 }
 
 #[test]
@@ -81,8 +81,8 @@ fn a_seat_stays_taken_while_a_missing_node_may_accept_its_ticket() {
         two.sync(0);
     }
     assert_eq!(two.ledger.children.len(), 1, "the other is given up");
-    assert_eq!(two.ledger.inside(), 2);
-    assert_eq!(two.ledger.logouts.missing.len(), 1);
+    assert_eq!(two.ledger.active(), 2);
+    assert_eq!(two.ledger.logouts.missing_processes.len(), 1);
     // Another node reports a logout, and time passes: the other one is still missing.
     two.now = two.now + LONGEST.times(2);
     two.nodes[0].is_final = true;
@@ -94,13 +94,13 @@ fn a_seat_stays_taken_while_a_missing_node_may_accept_its_ticket() {
     for _ in 0..3 {
         two.sync(0);
     }
-    assert_eq!(two.ledger.logouts.refused_through, 0);
+    assert_eq!(two.ledger.logouts.rejected_through, 0);
     // A successor's report counts like its own.
     two.nodes[0].replaces = vec![NodeId(2)];
     two.sync(0);
-    assert!(two.ledger.logouts.missing.is_empty());
+    assert!(two.ledger.logouts.missing_processes.is_empty());
     two.sync(0);
-    assert_ne!(two.ledger.logouts.refused_through, 0);
+    assert_ne!(two.ledger.logouts.rejected_through, 0);
 }
 
 /// The missing process may admit visitors by a clock with the largest lag allowed.
@@ -121,7 +121,7 @@ fn an_ended_seat_returns_a_second_later_while_a_process_is_missing() {
                 two.now = END + DurationMs(after) - DurationMs(100);
                 two.sync(index);
             }
-            two.ledger.inside()
+            two.ledger.active()
         };
         let expected = if is_missing { [2, 2, 0] } else { [0, 0, 0] };
         assert_eq!([0, 999, 1_000].map(&mut active_at), expected);

@@ -6,7 +6,7 @@ use super::*;
 fn a_child_without_reports_counts_as_full_until_its_longest_seat_ends() {
     let lease_end = START + LEASE_TTL;
     let mut other = request(2, 1, 0);
-    other.wants.slots = 20;
+    other.demand.slots = 20;
     let (ledger, _) = grant(ten_leased(0), &other, lease_end - DurationMs(1));
     assert_eq!(ledger.phantoms(), 0, "the lease still runs");
     other = SyncRequest {
@@ -28,7 +28,7 @@ fn a_child_without_reports_counts_as_full_until_its_longest_seat_ends() {
     let (ledger, reply) = grant(ledger, &other, phantoms_end);
     assert_eq!(ledger.phantoms(), 0);
     assert_eq!(
-        reply.granted.seats + ledger.children[&NodeId(2)].held.seats,
+        reply.granted.seats + ledger.children[&NodeId(2)].balance.seats,
         20
     );
 }
@@ -39,7 +39,7 @@ fn unreported_credits_count_for_seats_they_may_have_extended() {
     let seat_end = START + DurationMs(5_000);
     for is_alone in [true, false] {
         let mut lost = request(1, 1, 0);
-        lost.wants.credits = 100;
+        lost.demand.credits = 100;
         lost.row.add_many(seat_end, 3);
         let (ledger, _) = grant(Ledger::new(), &lost, START);
         let mut other = request(2, 1, 0);
@@ -54,7 +54,7 @@ fn unreported_credits_count_for_seats_they_may_have_extended() {
         // Alone, its three seats count at their latest possible end. Among others they count at
         // their own end, and its credits count as phantoms until the latest one.
         let expected = if is_alone { (3, 0) } else { (5, 5) };
-        assert_eq!((ledger.inside(), ledger.phantoms()), expected);
+        assert_eq!((ledger.active(), ledger.phantoms()), expected);
         let row = &ledger.departed[0].row;
         let latest = if is_alone { ends_at } else { seat_end };
         assert_eq!(row.iter().collect::<Vec<_>>(), [(latest, 3)]);
@@ -64,24 +64,30 @@ fn unreported_credits_count_for_seats_they_may_have_extended() {
 #[test]
 fn the_next_child_inherits_a_quiet_childs_queue() {
     let mut quiet = request(1, 1, 0);
-    (quiet.wants.slots, quiet.wants.later) = (15, 2);
+    (quiet.demand.slots, quiet.demand.movers_expected) = (15, 2);
     quiet.waiting.add(START, 40);
     let (ledger, _) = grant(Ledger::new(), &quiet, START);
     let mut other = request(2, 1, 0);
     let (ledger, reply) = grant(ledger, &other, START + DurationMs(4_999));
-    assert_eq!((reply.snapshot.waiting, ledger.unmet().later), (40, 2));
+    assert_eq!(
+        (reply.snapshot.waiting, ledger.unmet().movers_expected),
+        (40, 2)
+    );
     assert!(reply.inherited.is_empty());
     other.number = 2;
     other.generation = Some(2);
     let (mut ledger, reply) = grant(ledger, &other, START + DurationMs(5_000));
     // Eight slots were granted for the first of them.
-    let left = 40 - ledger.children[&NodeId(1)].held.seats;
+    let left = 40 - ledger.children[&NodeId(1)].balance.seats;
     assert_eq!(
         reply.inherited.total(),
         left,
         "inherited by the next child that syncs"
     );
-    assert_eq!((ledger.unmet().slots, ledger.unmet().later), (0, 0));
+    assert_eq!(
+        (ledger.unmet().slots, ledger.unmet().movers_expected),
+        (0, 0)
+    );
     assert_eq!(ledger.phantoms(), 0, "its lease runs");
     ledger.rebuild_sums();
     assert_eq!(ledger.waiting_total(), left);
@@ -100,7 +106,7 @@ fn a_child_that_syncs_again_does_not_inherit_from_itself() {
         syncing.sent_at = at;
         let mut ledger = ledger;
         ledger.advance(at);
-        assert_eq!(ledger.left_waiting.counts.total(), 40);
+        assert_eq!(ledger.orphaned_waiting.counts.total(), 40);
         let mut voided = syncing.clone();
         if silence == LEASE_TTL {
             // It learns that its lease is over, and requests a new one.
@@ -118,7 +124,7 @@ fn a_child_that_syncs_again_does_not_inherit_from_itself() {
 #[test]
 fn unreported_admissions_count_as_used_in_their_minute() {
     let mut ledger = ten_leased(0);
-    ledger.presume_children_dead(START + DurationMs(1_000));
+    ledger.give_up_all_leases(START + DurationMs(1_000));
     assert_eq!(ledger.admitted_in(START.minute()), 10);
     assert_eq!(ledger.admitted_in(START.minute().next()), 0);
 }
@@ -127,7 +133,7 @@ fn unreported_admissions_count_as_used_in_their_minute() {
 fn credits_count_in_full_while_unreported_seats_may_run() {
     let terms = LeaseTerms::default();
     let mut lost = request(1, 1, 0);
-    lost.wants.credits = 100;
+    lost.demand.credits = 100;
     let phantoms_of = |ledger: Ledger, at: Timestamp| {
         let request = SyncRequest {
             sent_at: at,
@@ -139,7 +145,7 @@ fn credits_count_in_full_while_unreported_seats_may_run() {
             .children
             .get_mut(&NodeId(1))
             .expect("it has synced")
-            .held
+            .balance
             .credits = 100;
         ledger.rebuild_sums();
         ledger.give_up(NodeId(1), at + LEASE_TTL);
@@ -176,11 +182,11 @@ fn a_late_message_of_the_incarnation_before_does_not_time_the_reserve() {
     let root = Ledger::found_empty(Incarnation(7), terms, START);
     // It was on its way for a minute: leases granted meanwhile end a minute later.
     let root = sent(root, 1, Incarnation(0), START);
-    assert!(!reserve_of(&root).is_timed);
+    assert!(!reserve_of(&root).is_clock_known);
     let loss = START + DurationMs::from_secs(60);
     let root = sent(root, 2, Incarnation(7), loss);
     let reserve = reserve_of(&root);
-    assert_eq!((reserve.is_timed, reserve.began_at), (true, loss));
+    assert_eq!((reserve.is_clock_known, reserve.began_at), (true, loss));
     assert!(reserve.ends_at >= loss + terms.ttl);
     let root = sent(root, 3, Incarnation(7), loss + DurationMs(1));
     assert_eq!(reserve_of(&root).began_at, loss);

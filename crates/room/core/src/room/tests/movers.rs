@@ -47,8 +47,8 @@ fn the_next_free_seat_goes_to_a_mover() {
     let renewed = pair.renew(mover);
     assert!(renewed.seats.of(DataCenterId(1)).is_some());
     pair.sync();
-    assert_eq!(pair.ledger.inside(), 1);
-    assert_eq!(pair.ledger.unmet().later, 0);
+    assert_eq!(pair.ledger.active(), 1);
+    assert_eq!(pair.ledger.unmet().movers_expected, 0);
 }
 
 #[test]
@@ -98,14 +98,14 @@ fn a_seat_fetched_for_a_mover_is_kept_for_its_next_request() {
     assert_eq!(pair.check_in(mover), CheckIn::Pass);
     pair.wait(400);
     pair.sync();
-    assert_eq!(pair.room.lease.held().seats, 1, "it came late");
+    assert_eq!(pair.room.lease.balance().seats, 1, "it came late");
     for _ in 0..8 {
         pair.wait(120);
         let (_, position) = pair.queue(Some(waiting));
         assert_eq!(position.reason, QueueReason::Full);
         pair.sync();
     }
-    let seats = (pair.room.lease.held().seats, pair.ledger.seats_free());
+    let seats = (pair.room.lease.balance().seats, pair.ledger.seats_free());
     assert_eq!(seats, (0, 1), "any node of the data center finds it");
     assert!(pair.renew(mover).seats.of(DataCenterId(1)).is_some());
 }

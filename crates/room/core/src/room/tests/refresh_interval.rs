@@ -24,7 +24,7 @@ fn a_visitor_within_the_watermark_refreshes_when_a_seat_comes_free() {
     pair.sync();
     let (ticket, position) = pair.queue(Some(ticket));
     let free_at = pair.room.snapshot.next_free_at;
-    let refreshes_at = pair.now + position.ask_after.expect("it is to refresh");
+    let refreshes_at = pair.now + position.refresh_after.expect("it is to refresh");
     assert!(
         refreshes_at >= free_at && refreshes_at < free_at + DurationMs(250),
         "refreshes at {refreshes_at:?}, free at {free_at:?}"
@@ -49,7 +49,7 @@ fn of_visitors_who_came_together_as_many_refresh_first_as_seats_come() {
     let soon = pair.room.snapshot.next_free_at + DurationMs(250);
     let refreshes_soon = |pair: &mut Pair, ticket: Ticket| {
         let (_, position) = pair.queue(Some(ticket));
-        pair.now + position.ask_after.expect("it is to refresh") <= soon
+        pair.now + position.refresh_after.expect("it is to refresh") <= soon
     };
     let first = tickets
         .into_iter()

@@ -14,7 +14,7 @@ fn six_parallel_requests_with_one_old_ticket_move_its_seat_once() {
     }
     pair.wait(220_000);
     pair.sync();
-    assert_eq!(pair.ledger.inside(), 1, "the first end has passed");
+    assert_eq!(pair.ledger.active(), 1, "the first end has passed");
     assert_eq!(pair.room.counters().renewed, 1);
 }
 
@@ -37,7 +37,7 @@ fn a_shared_waiting_ticket_is_exchanged_for_one_seat() {
     ends.dedup();
     assert_eq!(ends.len(), 1);
     pair.sync();
-    assert_eq!(pair.ledger.inside(), 1);
+    assert_eq!(pair.ledger.active(), 1);
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn a_shared_ticket_of_another_data_center_takes_one_seat_here() {
         assert!(renewed.seats.of(DataCenterId(1)).is_some());
     }
     pair.sync();
-    assert_eq!(pair.ledger.inside(), 2);
+    assert_eq!(pair.ledger.active(), 2);
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn a_logout_frees_one_seat_once_and_its_ticket_is_rejected() {
     pair.sync();
     assert!(!pair.room.handle_revoke(ticket, pair.now), "replayed later");
     pair.sync();
-    assert_eq!(pair.ledger.inside(), 1);
+    assert_eq!(pair.ledger.active(), 1);
     pair.admit();
     pair.queue(None);
     assert_eq!(pair.check_in(ticket), CheckIn::Over);

@@ -10,7 +10,7 @@ fn a_visitor_with_too_frequent_requests_waits_and_then_enters() {
     let visit_of = |ticket: Option<Ticket>| Visit {
         visitor: ticket.map_or(VisitorId([9; 16]), |ticket| ticket.visitor),
         ticket,
-        may_ask_parent: true,
+        may_sync: true,
         gets_page: false,
     };
     let Verdict::Queue(Some(ticket), position) =

@@ -26,10 +26,10 @@ fn after_its_goodbye_a_room_admits_nobody_and_active_visitors_pass() {
     let (_, reply) = ledger.sync(&request, LeaseTerms::default(), pair.now);
     pair.room.handle_reply(reply, pair.now);
     pair.wait(60_000);
-    let returning = Return {
+    let returning = CheckInRequest {
         ticket,
         is_navigation: true,
-        may_ask_parent: true,
+        may_sync: true,
     };
     assert_eq!(
         pair.room.handle_check_in(returning, pair.now),
@@ -38,7 +38,7 @@ fn after_its_goodbye_a_room_admits_nobody_and_active_visitors_pass() {
     let visit = Visit {
         visitor: VisitorId([9; 16]),
         ticket: None,
-        may_ask_parent: true,
+        may_sync: true,
         gets_page: false,
     };
     let verdict = pair.room.handle_visit(visit, pair.now);
@@ -53,24 +53,27 @@ fn without_a_parent_nobody_is_admitted_or_extended_but_tickets_run_on() {
     let visit = Visit {
         visitor: VisitorId([9; 16]),
         ticket: None,
-        may_ask_parent: false,
+        may_sync: false,
         gets_page: false,
     };
     let Verdict::Queue(_, position) = pair.room.handle_visit(visit, pair.now) else {
         panic!("expected to be queued without a lease")
     };
-    assert_eq!(position.reason, QueueReason::StoreAway);
-    let returning = Return {
+    assert_eq!(position.reason, QueueReason::StoreUnavailable);
+    let returning = CheckInRequest {
         ticket,
         is_navigation: true,
-        may_ask_parent: false,
+        may_sync: false,
     };
     assert_eq!(
         pair.room.handle_check_in(returning, pair.now),
         CheckIn::Pass
     );
     assert_eq!(pair.room.counters().passed_unrenewed, 1);
-    assert_eq!(pair.room.degraded(pair.now), Some(QueueReason::StoreAway));
+    assert_eq!(
+        pair.room.degraded(pair.now),
+        Some(QueueReason::StoreUnavailable)
+    );
 }
 
 #[test]
@@ -82,7 +85,7 @@ fn on_store_failure_admit_admits_and_counts_all_visitors() {
     let visit = Visit {
         visitor: VisitorId([9; 16]),
         ticket: None,
-        may_ask_parent: false,
+        may_sync: false,
         gets_page: false,
     };
     let verdict = pair.room.handle_visit(visit, pair.now);
@@ -141,7 +144,7 @@ fn a_node_that_slept_past_its_lease_keeps_its_visitors() {
     pair.wait(60_000);
     pair.sync();
     assert_eq!(pair.ledger.phantoms(), 0, "its report is complete");
-    assert_eq!(pair.ledger.inside(), 1);
+    assert_eq!(pair.ledger.active(), 1);
     pair.renew(ticket);
     assert_eq!(pair.room.lease.generation(), Some(2));
 }
@@ -182,15 +185,15 @@ fn a_process_started_while_cut_off_accepts_tickets_like_its_predecessor() {
     };
     let check_in = |in_touch_until: Timestamp| {
         let before = Predecessors {
-            dead: alloc::vec![NodeId(1)],
+            ended: alloc::vec![NodeId(1)],
             in_touch_until: Some(in_touch_until),
             revoked: Vec::new(),
         };
         let mut room = Room::new(identity, before, rules(5, 100), Capacity::default(), START);
-        let returning = Return {
+        let returning = CheckInRequest {
             ticket,
             is_navigation: true,
-            may_ask_parent: true,
+            may_sync: true,
         };
         room.handle_check_in(returning, START)
     };
@@ -209,10 +212,10 @@ fn changed_rules_keep_renewals() {
     pair.wait(6_000);
     pair.sync();
     pair.room.handle_rules(rules(4, 100));
-    let returning = Return {
+    let returning = CheckInRequest {
         ticket,
         is_navigation: true,
-        may_ask_parent: true,
+        may_sync: true,
     };
     let check_in = pair.room.handle_check_in(returning, pair.now);
     assert!(matches!(check_in, CheckIn::Renewed(_)), "{check_in:?}");

@@ -216,7 +216,7 @@ impl<'a> Variables<'a> {
                 QueueReason::Recovering { .. } => moment(self.words()),
                 _ => Value::Unknown,
             },
-            "askAfterMs" => optional_number(position.ask_after.map(|span| span.0)),
+            "askAfterMs" => optional_number(position.refresh_after.map(|span| span.0)),
             "placeGraceSeconds" => Value::Number(view.position_grace.0 / 1_000),
             "isAfterPost" => Value::Switch(self.after_post),
             "placeUrl" => text(self.links.position),

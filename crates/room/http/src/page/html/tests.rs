@@ -200,7 +200,7 @@ fn a_page_without_script_reloads_slowly_and_only_if_useful() {
     let mut view = samples::view(QueueReason::Full);
     assert_eq!(reload_secs(&view, false), Some(30));
     assert_eq!(reload_secs(&view, true), Some(60));
-    view.position.ask_after = Some(DurationMs(44_001));
+    view.position.refresh_after = Some(DurationMs(44_001));
     assert_eq!(reload_secs(&view, false), Some(45));
     view.position_grace = DurationMs::from_secs(50);
     assert_eq!(reload_secs(&view, false), Some(25));
@@ -235,7 +235,7 @@ fn extreme_values_still_make_a_page() {
     });
     view.now = Timestamp::NEVER;
     view.position.arrived_at = Timestamp::NEVER;
-    view.position.ask_after = Some(DurationMs(u64::MAX));
+    view.position.refresh_after = Some(DurationMs(u64::MAX));
     view.position_grace = DurationMs(u64::MAX);
     view.position.people_ahead = Some(u32::MAX);
     assert!(page(&view, true).trim_end().ends_with("</html>"));

@@ -222,7 +222,7 @@ fn head_has_the_length_of_the_page_and_no_body() {
 #[test]
 fn retry_after_is_never_zero() {
     let mut view = samples::view(QueueReason::Full);
-    view.position.ask_after = Some(DurationMs(0));
+    view.position.refresh_after = Some(DurationMs(0));
     assert_eq!(retry_after(&view), 1);
 }
 

@@ -8,7 +8,7 @@ use anteroom_room::ledger::Ledger;
 use anteroom_room::sync::Snapshot;
 use anteroom_room::time::Minute;
 use anteroom_store::wire::state::MinuteTraffic;
-use anteroom_store::{LedgerPlace, introduce};
+use anteroom_store::{StoredLedger, register_data_center};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 
@@ -39,10 +39,10 @@ impl RoomHandle {
         Some(history)
     }
 
-    async fn read_history(&self, root: &LedgerPlace) -> Option<Vec<MinuteTraffic>> {
+    async fn read_history(&self, root: &StoredLedger) -> Option<Vec<MinuteTraffic>> {
         let store = self.shared.stores.common()?;
         let (ledger, _) = root.read().await.ok()?;
-        let names = introduce(&**store, self.here, &self.shared.data_center);
+        let names = register_data_center(&**store, self.here, &self.shared.data_center);
         Some(by_name(&ledger, &names.await.ok()?))
     }
 

@@ -103,7 +103,7 @@ impl Deployment {
         let root = Memory::new(Arc::clone(&clock) as Arc<dyn Clock>);
         let membership = Membership {
             deployment: anteroom_store::Deployment {
-                birth: DeploymentId(7),
+                deployment_id: DeploymentId(7),
                 lottery_key: LotteryKey([9; 16]),
             },
             ticket_keys: vec![[1; 32]],
@@ -146,7 +146,7 @@ impl Deployment {
         let settings = NodeSettings {
             folder,
             ticket_keys: self.membership.ticket_keys.clone(),
-            birth: self.membership.deployment.birth,
+            birth: self.membership.deployment.deployment_id,
             lottery_key: self.membership.deployment.lottery_key,
             data_center: format!("dc{data_center}"),
             rooms: Config::parse("test.toml", &text).unwrap().config.rooms,
@@ -177,8 +177,8 @@ impl Deployment {
 
     /// Counts requests to the local stores and to the root's store.
     pub(crate) fn requests(&self) -> (u64, u64) {
-        let near = self.locals.iter().map(Memory::calls).sum();
-        (near, self.root.calls())
+        let near = self.locals.iter().map(Memory::requests).sum();
+        (near, self.root.requests())
     }
 }
 

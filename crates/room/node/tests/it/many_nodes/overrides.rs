@@ -15,7 +15,7 @@ use super::{Rules, SMALL};
 /// Performs a command at the first node.
 async fn command(deployment: &Deployment, command: OperatorCommand) {
     let room = deployment.room(0);
-    room.obey(&command, &Actor::default()).await.unwrap();
+    room.execute(&command, &Actor::default()).await.unwrap();
 }
 
 fn pause() -> OperatorCommand {
@@ -99,7 +99,7 @@ async fn a_busy_room_reads_four_times_in_three_seconds_an_idle_never() {
     let_pass(Duration::from_secs(60)).await;
     let reads = || -> Vec<u64> {
         (0..6)
-            .map(|node| deployment.room(node).reads_of_overrides())
+            .map(|node| deployment.room(node).override_reads())
             .collect()
     };
     let before = reads();
@@ -141,7 +141,7 @@ async fn a_raised_limit_reaches_all_nodes_even_empty_ones() {
         // All nodes learn of the active visitors: an idle data center syncs with the root every ten
         // seconds, and its nodes sync with it every three.
         let nodes = deployment.nodes.len();
-        while !(0..nodes).all(|node| deployment.room(node).stats().snapshot.inside == 2) {
+        while !(0..nodes).all(|node| deployment.room(node).stats().snapshot.active == 2) {
             let_pass(Duration::from_millis(100)).await;
             assert!(
                 began.elapsed() < Duration::from_secs(15),
@@ -175,7 +175,10 @@ async fn a_starting_node_reads_the_overrides_before_it_admits_visitors() {
             let outcome = request(&room, None).await;
             let reason = reason(&outcome);
             assert!(
-                matches!(reason, Some(QueueReason::QueueAll | QueueReason::StoreAway)),
+                matches!(
+                    reason,
+                    Some(QueueReason::QueueAll | QueueReason::StoreUnavailable)
+                ),
                 "{reason:?}"
             );
             let_pass(Duration::from_millis(100)).await;
@@ -191,7 +194,7 @@ async fn a_cut_off_data_center_has_the_overrides_of_its_copy() {
     // A visitor makes the other data center read the overrides.
     request(&deployment.room(1), None).await;
     let_pass(Duration::from_secs(1)).await;
-    deployment.root.set_away(true);
+    deployment.root.set_unavailable(true);
     for data_center in 0..2 {
         deployment.start(data_center);
     }
@@ -203,7 +206,7 @@ async fn a_cut_off_data_center_has_the_overrides_of_its_copy() {
             Some(QueueReason::QueueAll)
         );
         assert!(
-            room.obey(&OperatorCommand::Resume, &Actor::default())
+            room.execute(&OperatorCommand::Resume, &Actor::default())
                 .await
                 .is_err()
         );
@@ -220,14 +223,14 @@ async fn an_unavailable_store_gets_no_more_reads_whatever_the_traffic() {
         for node in 0..3 {
             request(&deployment.room(node), None).await;
         }
-        deployment.root.set_away(true);
-        let before = deployment.room(1).reads_of_overrides();
+        deployment.root.set_unavailable(true);
+        let before = deployment.room(1).override_reads();
         let began = Instant::now();
         while began.elapsed() < Duration::from_secs(30) {
             request(&deployment.room(1), None).await;
             let_pass(Duration::from_millis(20)).await;
         }
-        let count = deployment.room(1).reads_of_overrides() - before;
+        let count = deployment.room(1).override_reads() - before;
         // One in 750 ms, and one for the first visitor after the last reply grew old.
         assert!((20..=43).contains(&count), "{count} reads in 30 s");
     }
@@ -237,11 +240,11 @@ async fn an_unavailable_store_gets_no_more_reads_whatever_the_traffic() {
 async fn an_idle_node_whose_read_failed_learns_of_a_later_pause() {
     for deployment in both().await {
         let_pass(Duration::from_secs(60)).await;
-        deployment.root.set_away(true);
+        deployment.root.set_unavailable(true);
         // The read fails, and no visitor comes afterwards.
         request(&deployment.room(1), None).await;
         let_pass(Duration::from_secs(600)).await;
-        deployment.root.set_away(false);
+        deployment.root.set_unavailable(false);
         let_pass(Duration::from_secs(5)).await;
         command(&deployment, pause()).await;
         let_pass(Duration::from_millis(1_001)).await;
@@ -262,7 +265,7 @@ async fn a_command_after_a_loss_wins_over_lost_overrides() {
     let newcomer = deployment.room(2);
     let_pass(Duration::from_millis(1)).await;
     let at_start = newcomer.overrides().version;
-    newcomer.obey(&pause(), &Actor::default()).await.unwrap();
+    newcomer.execute(&pause(), &Actor::default()).await.unwrap();
     for _ in 0..30 {
         for node in 0..3 {
             request(&deployment.room(node), None).await;
@@ -291,7 +294,7 @@ async fn lost_overrides_are_restored_to_the_store() {
     let overrides = deployment.room(0).overrides();
     assert_eq!((overrides.version, overrides.pause.is_some()), (3, false));
     assert_eq!(overrides.values["total_active_users"], 7);
-    let log = deployment.room(1).log_of_overrides().await.unwrap();
+    let log = deployment.room(1).override_log().await.unwrap();
     let commands: Vec<&str> = log
         .entries
         .iter()
@@ -363,7 +366,7 @@ async fn reasons(deployment: &Deployment) -> Vec<Option<QueueReason>> {
 }
 
 async fn commands(deployment: &Deployment, node: usize) -> Vec<String> {
-    let log = deployment.room(node).log_of_overrides().await.unwrap();
+    let log = deployment.room(node).override_log().await.unwrap();
     log.entries.into_iter().map(|entry| entry.what).collect()
 }
 
@@ -373,20 +376,20 @@ const HELD: Option<QueueReason> = Some(QueueReason::QueueAll);
 async fn a_stop_is_in_effect_at_its_node_while_the_store_is_unavailable() {
     for deployment in both().await {
         for stop in [pause(), OperatorCommand::QueueAll] {
-            deployment.root.set_away(true);
+            deployment.root.set_unavailable(true);
             let room = deployment.room(0);
             let began = Instant::now();
-            let obeyed = room.obey(&stop, &Actor::default()).await.unwrap();
+            let obeyed = room.execute(&stop, &Actor::default()).await.unwrap();
             assert_eq!(obeyed, CommandOutcome::Held { is_kept: false });
             assert!(began.elapsed() < Duration::from_secs(3));
             assert_eq!(reason(&request(&room, None).await), HELD);
-            assert_eq!(room.shown().held[0].command, stop.command());
+            assert_eq!(room.shown().held[0].command, stop.to_text());
             // Other nodes could still admit visitors from their leases.
-            deployment.root.set_away(false);
+            deployment.root.set_unavailable(false);
             let_pass(Duration::from_secs(5)).await;
             assert_eq!(reasons(&deployment).await, [HELD; 3], "{stop:?}");
             assert!(room.shown().held.is_empty());
-            assert_eq!(commands(&deployment, 1).await.last(), Some(&stop.command()));
+            assert_eq!(commands(&deployment, 1).await.last(), Some(&stop.to_text()));
             command(&deployment, OperatorCommand::Open).await;
             let_pass(Duration::from_secs(2)).await;
             assert_eq!(reasons(&deployment).await, [None; 3]);
@@ -402,10 +405,10 @@ async fn a_held_pause_stops_a_room_that_admits_without_its_store() {
     };
     let deployment = Deployment::one_level(1, rules).await;
     let room = deployment.room(0);
-    deployment.root.set_away(true);
+    deployment.root.set_unavailable(true);
     let_pass(Duration::from_secs(60)).await;
     assert_eq!(reason(&request(&room, None).await), None);
-    room.obey(&pause(), &Actor::default()).await.unwrap();
+    room.execute(&pause(), &Actor::default()).await.unwrap();
     assert_eq!(reason(&request(&room, None).await), HELD);
 }
 
@@ -413,9 +416,9 @@ async fn a_held_pause_stops_a_room_that_admits_without_its_store() {
 async fn nobody_is_admitted_after_a_stop_while_the_store_is_slow() {
     let deployment = Deployment::one_level(1, SMALL).await;
     let room = deployment.room(0);
-    deployment.root.set_away(true);
+    deployment.root.set_unavailable(true);
     let handle = room.clone();
-    let obeying = tokio::spawn(async move { handle.obey(&pause(), &Actor::default()).await });
+    let obeying = tokio::spawn(async move { handle.execute(&pause(), &Actor::default()).await });
     tokio::task::yield_now().await;
     while !obeying.is_finished() {
         assert_eq!(reason(&request(&room, None).await), HELD);
@@ -433,18 +436,18 @@ async fn a_held_stop_gives_way_only_to_a_later_command() {
         let_pass(Duration::from_secs(2)).await;
         if !is_later {
             other
-                .obey(&OperatorCommand::Resume, &Actor::default())
+                .execute(&OperatorCommand::Resume, &Actor::default())
                 .await
                 .unwrap();
             let_pass(Duration::from_secs(1)).await;
         }
-        deployment.root.set_away(true);
+        deployment.root.set_unavailable(true);
         let again = OperatorCommand::Pause { message: None };
-        cut_off.obey(&again, &Actor::default()).await.unwrap();
-        deployment.root.set_away(false);
+        cut_off.execute(&again, &Actor::default()).await.unwrap();
+        deployment.root.set_unavailable(false);
         if is_later {
             other
-                .obey(&OperatorCommand::Resume, &Actor::default())
+                .execute(&OperatorCommand::Resume, &Actor::default())
                 .await
                 .unwrap();
         }
@@ -459,13 +462,13 @@ async fn a_held_stop_gives_way_only_to_a_later_command() {
 async fn a_later_command_about_another_subject_keeps_a_held_stop() {
     let deployment = Deployment::two_levels(2, 1, SMALL).await;
     let room = deployment.room(0);
-    deployment.root.set_away(true);
-    room.obey(&pause(), &Actor::default()).await.unwrap();
-    deployment.root.set_away(false);
+    deployment.root.set_unavailable(true);
+    room.execute(&pause(), &Actor::default()).await.unwrap();
+    deployment.root.set_unavailable(false);
     let set = set("total_active_users", 7);
     deployment
         .room(1)
-        .obey(&set, &Actor::default())
+        .execute(&set, &Actor::default())
         .await
         .unwrap();
     let_pass(Duration::from_secs(5)).await;
@@ -482,25 +485,25 @@ async fn a_resume_without_the_store_ends_only_this_nodes_stop() {
     let deployment = Deployment::one_level(1, SMALL).await;
     let room = deployment.room(0);
     let who = Actor::default();
-    let stray = room.obey_here(&OperatorCommand::Resume, &who).await;
+    let stray = room.execute_here(&OperatorCommand::Resume, &who).await;
     assert!(matches!(stray, Err(RoomCommandError::NotHere)));
-    deployment.root.set_away(true);
-    assert!(room.obey(&OperatorCommand::Resume, &who).await.is_err());
-    room.obey(&pause(), &who).await.unwrap();
-    let ended = room.obey(&OperatorCommand::Resume, &who).await.unwrap();
+    deployment.root.set_unavailable(true);
+    assert!(room.execute(&OperatorCommand::Resume, &who).await.is_err());
+    room.execute(&pause(), &who).await.unwrap();
+    let ended = room.execute(&OperatorCommand::Resume, &who).await.unwrap();
     assert_eq!(ended, CommandOutcome::Ended);
     assert!(room.overrides().pause.is_none() && room.shown().held.is_empty());
-    deployment.root.set_away(false);
+    deployment.root.set_unavailable(false);
     let_pass(Duration::from_secs(5)).await;
     assert_eq!(reasons(&deployment).await, [None]);
     // A node cannot end a pause that is in the store.
     command(&deployment, pause()).await;
-    deployment.root.set_away(true);
-    room.obey(&OperatorCommand::Pause { message: None }, &who)
+    deployment.root.set_unavailable(true);
+    room.execute(&OperatorCommand::Pause { message: None }, &who)
         .await
         .unwrap();
     assert_eq!(
-        room.obey(&OperatorCommand::Resume, &who).await.unwrap(),
+        room.execute(&OperatorCommand::Resume, &who).await.unwrap(),
         CommandOutcome::Ended
     );
     assert!(room.overrides().pause.is_some());
@@ -511,7 +514,10 @@ async fn a_stop_for_this_node_takes_effect_before_it_is_stored() {
     let deployment = Deployment::one_level(2, SMALL).await;
     let requests = deployment.requests();
     let room = deployment.room(0);
-    let obeyed = room.obey_here(&pause(), &Actor::default()).await.unwrap();
+    let obeyed = room
+        .execute_here(&pause(), &Actor::default())
+        .await
+        .unwrap();
     assert_eq!(obeyed, CommandOutcome::Held { is_kept: false });
     assert_eq!(deployment.requests(), requests);
     assert!(room.overrides().pause.is_some());
@@ -524,10 +530,10 @@ async fn a_held_stop_survives_a_restart_of_its_node() {
     let folder = tempfile::tempdir().unwrap();
     let mut deployment = Deployment::one_level(0, SMALL).await;
     deployment.start_in(0, Some(folder.path().to_path_buf()));
-    deployment.root.set_away(true);
+    deployment.root.set_unavailable(true);
     let obeyed = deployment
         .room(0)
-        .obey_here(&pause(), &Actor::default())
+        .execute_here(&pause(), &Actor::default())
         .await;
     assert_eq!(obeyed.unwrap(), CommandOutcome::Held { is_kept: true });
     deployment.stop_all().await;
@@ -544,15 +550,15 @@ async fn during_a_replacement_both_processes_share_held_stops() {
     for _ in 0..2 {
         deployment.start_in(0, Some(folder.path().to_path_buf()));
     }
-    deployment.root.set_away(true);
+    deployment.root.set_unavailable(true);
     let (old, new) = (deployment.room(0), deployment.room(1));
-    let obeyed = old.obey_here(&pause(), &Actor::default()).await.unwrap();
+    let obeyed = old.execute_here(&pause(), &Actor::default()).await.unwrap();
     assert_eq!(obeyed, CommandOutcome::Held { is_kept: true });
     // Each process checks once a second for changes of the other.
     let_pass(Duration::from_secs(2)).await;
     assert!(new.overrides().pause.is_some(), "the successor obeys");
     let ended = new
-        .obey_here(&OperatorCommand::Resume, &Actor::default())
+        .execute_here(&OperatorCommand::Resume, &Actor::default())
         .await;
     assert_eq!(ended.unwrap(), CommandOutcome::Ended);
     let_pass(Duration::from_secs(2)).await;

@@ -74,7 +74,7 @@ struct UnreleasedSeatRecord {
 }
 
 fn missing_out(logouts: &Logouts) -> Vec<(u64, u64)> {
-    let missing = logouts.missing.iter();
+    let missing = logouts.missing_processes.iter();
     missing.map(|(node, until)| (node.0, until.0)).collect()
 }
 
@@ -95,7 +95,7 @@ impl From<LedgerParts<'_>> for LedgerRecord {
             upstream: parts.upstream.as_deref().map(UpstreamRecord::from),
             reserve: parts.reserve.map(ReserveRecord::from),
             has_reserved: parts.has_reserved,
-            terms: parts.terms.map(RoomFactsRecord::from),
+            terms: parts.settings.map(RoomFactsRecord::from),
             terms_version: parts.terms_version,
             longest_seat: parts.longest_seat.0,
             generation: parts.generation,
@@ -112,14 +112,14 @@ impl From<LedgerParts<'_>> for LedgerRecord {
                 .map(|(entry, came_at)| (RevocationRecord::from(entry), came_at))
                 .collect(),
             unfreed: unfreed.map(UnreleasedSeatRecord::from).collect(),
-            refused_through: parts.logouts.refused_through,
-            heed_until: parts.logouts.heed_until.0,
+            refused_through: parts.logouts.rejected_through,
+            heed_until: parts.logouts.missing_until.0,
             missing: missing_out(&parts.logouts),
-            left_waiting: waiting_out(&parts.left_waiting.counts),
-            left_waiting_until: parts.left_waiting.until.0,
-            heard_at: parts.heard_at.0,
+            left_waiting: waiting_out(&parts.orphaned_waiting.counts),
+            left_waiting_until: parts.orphaned_waiting.until.0,
+            heard_at: parts.clock_at.0,
             began_at: parts.began_at.unwrap_or(Timestamp(NONE)).0,
-            as_of: parts.as_of.0,
+            as_of: parts.synced_at.0,
         }
     }
 }
@@ -140,7 +140,7 @@ impl From<LedgerRecord> for LedgerParts<'static> {
             upstream: record.upstream.map(|upstream| Cow::Owned(upstream.into())),
             reserve: record.reserve.map(Reserve::from),
             has_reserved: record.has_reserved,
-            terms: record.terms.map(RoomFacts::from),
+            settings: record.terms.map(RoomFacts::from),
             terms_version: record.terms_version,
             longest_seat: DurationMs(record.longest_seat),
             generation: record.generation,
@@ -151,17 +151,17 @@ impl From<LedgerRecord> for LedgerParts<'static> {
             revoked: Cow::Owned(RevokedList::from_parts(record.revoked_version, revoked)),
             logouts: Cow::Owned(Logouts {
                 unfreed: unfreed.collect(),
-                refused_through: record.refused_through,
-                heed_until: Timestamp(record.heed_until),
-                missing: missing_in(record.missing),
+                rejected_through: record.refused_through,
+                missing_until: Timestamp(record.heed_until),
+                missing_processes: missing_in(record.missing),
             }),
-            left_waiting: Cow::Owned(OrphanedWaiting {
+            orphaned_waiting: Cow::Owned(OrphanedWaiting {
                 counts: waiting_in(record.left_waiting),
                 until: Timestamp(record.left_waiting_until),
             }),
-            heard_at: Timestamp(record.heard_at),
+            clock_at: Timestamp(record.heard_at),
             began_at: Some(Timestamp(record.began_at)).filter(|at| *at != Timestamp(NONE)),
-            as_of: Timestamp(record.as_of),
+            synced_at: Timestamp(record.as_of),
         }
     }
 }
@@ -192,7 +192,7 @@ impl From<Reserve> for ReserveRecord {
     fn from(reserve: Reserve) -> Self {
         Self {
             began_at: reserve.began_at.0,
-            is_timed: reserve.is_timed,
+            is_timed: reserve.is_clock_known,
             ttl: reserve.ttl.0,
             is_certain: reserve.is_certain,
             ends_at: reserve.ends_at.0,
@@ -204,7 +204,7 @@ impl From<ReserveRecord> for Reserve {
     fn from(record: ReserveRecord) -> Self {
         Self {
             began_at: Timestamp(record.began_at),
-            is_timed: record.is_timed,
+            is_clock_known: record.is_timed,
             ttl: DurationMs(record.ttl),
             is_certain: record.is_certain,
             ends_at: Timestamp(record.ends_at),

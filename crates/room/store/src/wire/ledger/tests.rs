@@ -40,10 +40,10 @@ fn child() -> Child {
         data_center: DataCenterId(7),
         generation: 5,
         number: 77,
-        held: LeaseBalance {
+        balance: LeaseBalance {
             seats: 1,
             admissions: 2,
-            ahead: 9,
+            next_minute: 9,
             minute: Minute(3),
             credits: 4,
         },
@@ -53,8 +53,8 @@ fn child() -> Child {
         },
         ends_at: Timestamp(10_000),
         quiet_at: Timestamp(8),
-        refuses_through: 7,
-        ends_there_at: Timestamp(10_001),
+        rejects_through: 7,
+        ends_at_child_at: Timestamp(10_001),
         longest_seat: DurationMs(310_000),
         row: row(),
         admitted: vec![(Minute(3), 4)],
@@ -63,16 +63,16 @@ fn child() -> Child {
         is_clock_trusted: true,
         nodes: 3,
         waiting: [(Timestamp(1_000), 9)].into(),
-        handed: [(Timestamp(500), 2)].into(),
-        wants: LeaseDemand {
-            ahead: 21,
+        inherited: [(Timestamp(500), 2)].into(),
+        demand: LeaseDemand {
+            next_minute: 21,
             slots: 7,
             credits: 8,
-            first: 2,
-            later: 5,
-            kept: 1,
+            movers_now: 2,
+            movers_expected: 5,
+            movers_reserved: 1,
         },
-        terms: terms(),
+        settings: terms(),
         terms_version: 2,
     }
 }
@@ -97,14 +97,14 @@ fn full() -> Ledger {
     parts.incarnation = Incarnation(1 << 40);
     parts.reserve = Some(Reserve {
         began_at: Timestamp(8),
-        is_timed: true,
+        is_clock_known: true,
         ttl: DurationMs(10_000),
         is_certain: true,
         ends_at: Timestamp(9),
     });
     parts.has_reserved = true;
-    parts.heard_at = Timestamp(64_000);
-    parts.terms = Some(terms());
+    parts.clock_at = Timestamp(64_000);
+    parts.settings = Some(terms());
     parts.terms_version = 3;
     parts.longest_seat = DurationMs(310_000);
     parts.generation = 5;
@@ -130,14 +130,14 @@ fn full() -> Ledger {
             seat_ends_at: Timestamp(70_000),
             listed_at: Some(8),
         }],
-        refused_through: 6,
-        missing: [(NodeId(8), Timestamp(9))].into(),
-        heed_until: Timestamp(66_000),
+        rejected_through: 6,
+        missing_processes: [(NodeId(8), Timestamp(9))].into(),
+        missing_until: Timestamp(66_000),
     });
-    let left_waiting = parts.left_waiting.to_mut();
+    let left_waiting = parts.orphaned_waiting.to_mut();
     left_waiting.counts.add(Timestamp(2_000), 5);
     left_waiting.until = Timestamp(120_000);
-    parts.as_of = Timestamp(65_000);
+    parts.synced_at = Timestamp(65_000);
     Ledger::from_parts(parts).unwrap()
 }
 
@@ -149,10 +149,10 @@ fn below_root() -> Ledger {
     let mut upstream = empty.upstream().unwrap().clone();
     upstream.lease = Lease::from_parts(LeaseParts {
         generation: Some(3),
-        held: LeaseBalance {
+        balance: LeaseBalance {
             seats: 5,
             admissions: 6,
-            ahead: 10,
+            next_minute: 10,
             minute: Minute(7),
             credits: 8,
         },
@@ -166,7 +166,7 @@ fn below_root() -> Ledger {
     });
     upstream.parent = Some(Incarnation(1 << 50));
     upstream.is_read_under_parent = true;
-    upstream.answered = Some(43);
+    upstream.applied_reply = Some(43);
     upstream.used = LeaseUsage {
         seats: 100,
         credits: 200,
@@ -181,16 +181,16 @@ fn below_root() -> Ledger {
         seats_free: 17,
         slots_ahead: [1, 2, 3, 4],
         seats_owed: 2,
-        refused_through: 3,
+        rejected_through: 3,
         ..Snapshot::default()
     };
     upstream.snapshot_at = Timestamp(63_500);
-    upstream.has_wished = true;
-    upstream.told_nodes = 3;
-    upstream.witnessed = Some(Epoch(3));
+    upstream.has_demand = true;
+    upstream.reported_nodes = 3;
+    upstream.witnessed_epoch = Some(Epoch(3));
     upstream.unconfirmed = ledger.to_parts().revoked.to_vec();
     upstream.revoked_version = 5;
-    (upstream.telling, upstream.told) = ((5, 8), 4);
+    (upstream.pending_version, upstream.known_to_children) = ((5, 8), 4);
     upstream.demand = UpstreamDemand {
         index: 63,
         now: LeaseDemand {
@@ -260,7 +260,7 @@ fn a_record_that_breaks_an_invariant_is_an_error() {
     };
     check(|parts| parts.generation = 4);
     check(|parts| parts.longest_seat = DurationMs(1));
-    check(|parts| parts.began_at = Some(parts.heard_at + DurationMs(1)));
+    check(|parts| parts.began_at = Some(parts.clock_at + DurationMs(1)));
     check(|parts| parts.departed.to_mut()[0].node = NodeId(u64::MAX));
     check(|parts| {
         parts.upstream = below_root()

@@ -17,7 +17,7 @@ fn facts() -> QueuePositionFacts<'static> {
                 middle: DurationMs::from_secs(590),
                 high: DurationMs::from_secs(890),
             }),
-            ask_after: Some(DurationMs(19_001)),
+            refresh_after: Some(DurationMs(19_001)),
             arrived_at: NOW,
         },
         queueing_method: QueueingMethod::Fifo,
@@ -111,7 +111,7 @@ fn an_unknown_wait_is_unavailable() {
     let mut facts = facts();
     facts.position.wait = None;
     facts.position.people_ahead = Some(0);
-    facts.position.reason = QueueReason::StoreAway;
+    facts.position.reason = QueueReason::StoreUnavailable;
     let differing = json!({
         "waitTimeKnown": false,
         "waitTime": 0,
@@ -162,7 +162,7 @@ fn a_rejected_visitor_gets_no_refresh_interval() {
     facts.queueing_method = QueueingMethod::Reject;
     facts.queue_all = true;
     facts.position.reason = QueueReason::Rejecting;
-    facts.position.ask_after = None;
+    facts.position.refresh_after = None;
     let differing = json!({
         "queueAll": true,
         "refreshIntervalSeconds": 0,
@@ -185,7 +185,7 @@ fn a_pause_differs_from_queue_all_and_has_the_operators_message() {
         let differing = json!({ "queueAll": true, "reason": reason, "message": "Back at 10:40" });
         check(facts, &differing);
     }
-    facts.position.reason = QueueReason::StoreAway;
+    facts.position.reason = QueueReason::StoreUnavailable;
     assert_eq!(body(facts)["cfWaitingRoom"]["reason"], "store_unavailable");
 }
 

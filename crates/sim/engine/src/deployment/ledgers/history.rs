@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use anteroom_room::ledger::Ledger;
 use anteroom_room::time::{DurationMs, Timestamp};
 
-use crate::scenario::model::{FaultKind, Scenario, StorePlace};
+use crate::scenario::model::{FaultKind, Scenario, StoreRef};
 
 /// Copies of a record at intervals.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(super) struct History {
 impl History {
     /// Returns a history for a store that will lose writes, and `None` for every other one. A
     /// deployment with one store uses it as local and global store.
-    pub(super) fn of(scenario: &Scenario, place: StorePlace, is_only: bool) -> Option<Self> {
+    pub(super) fn of(scenario: &Scenario, place: StoreRef, is_only: bool) -> Option<Self> {
         let losses = scenario.faults.iter().filter_map(|fault| match fault.kind {
             FaultKind::StoreLosesWrites { store, last } if store == place || is_only => Some(last),
             _ => None,

@@ -110,13 +110,13 @@ pub(super) fn read(room: &mut Table<'_>, frame: &Frame<'_>) -> Vec<Arrivals> {
     if elements.is_empty() && room.notes.count() == mistakes {
         let location = room.location("arrivals");
         room.notes
-            .refuse(&location, Finding::Missing, allowed, None);
+            .report(&location, Finding::Missing, allowed, None);
     }
     if elements.len() > STREAMS_MAX {
         let location = room.location("arrivals");
         let found = Finding::Value(format!("{} tables", elements.len()));
         let allowed = format!("at most {STREAMS_MAX}");
-        room.notes.refuse(&location, found, allowed, None);
+        room.notes.report(&location, found, allowed, None);
     }
     let mut all = Vec::new();
     for element in elements.iter().take(STREAMS_MAX) {
@@ -205,12 +205,12 @@ fn read_points(table: &mut Table<'_>) -> Option<Vec<RatePoint>> {
     if points.len() < 2 && table.notes.count() == mistakes {
         let location = table.location(POINTS.name);
         let found = Finding::Value(format!("a list of {}", points.len()));
-        table.notes.refuse(&location, found, "at least 2", None);
+        table.notes.report(&location, found, "at least 2", None);
     }
     for pair in points.windows(2) {
         if pair[1].value.at < pair[0].value.at {
             let finding = Finding::Remark("earlier than the point before".to_owned());
-            table.notes.refuse(&pair[1].location, finding, "", None);
+            table.notes.report(&pair[1].location, finding, "", None);
         }
     }
     Some(points.into_iter().map(|placed| placed.value).collect())
@@ -220,7 +220,7 @@ fn check_order(table: &mut Table<'_>, from: DurationMs, until: Option<DurationMs
     if until.is_some_and(|until| until <= from) {
         let location = table.location(UNTIL.name);
         let finding = Finding::Remark("not later than from".to_owned());
-        table.notes.refuse(&location, finding, "", None);
+        table.notes.report(&location, finding, "", None);
     }
 }
 
@@ -236,7 +236,7 @@ fn read_csv(table: &mut Table<'_>, frame: &Frame<'_>) -> Vec<Arrivals> {
     let location = table.location(FILE.name);
     let Some(folder) = frame.folder else {
         let finding = Finding::Remark("this scenario has no folder to find files in".to_owned());
-        table.notes.refuse(&location, finding, "", None);
+        table.notes.report(&location, finding, "", None);
         return Vec::new();
     };
     let path = folder.join(&file);
@@ -249,7 +249,7 @@ fn read_csv(table: &mut Table<'_>, frame: &Frame<'_>) -> Vec<Arrivals> {
             let finding = format!("cannot read {}: {error}", quoted(&path.to_string_lossy()));
             table
                 .notes
-                .refuse(&location, Finding::Remark(finding), "", None);
+                .report(&location, Finding::Remark(finding), "", None);
             Vec::new()
         }
     }

@@ -46,13 +46,13 @@ pub(super) fn read(
     let more = mistakes.len().saturating_sub(MISTAKES_MAX);
     for mistake in mistakes.into_iter().take(MISTAKES_MAX) {
         let key = mistake.column.to_owned();
-        let location = Location::elsewhere(Arc::clone(&source), mistake.line, key);
-        notes.refuse(&location, mistake.finding, mistake.allowed, mistake.hint);
+        let location = Location::in_other_file(Arc::clone(&source), mistake.line, key);
+        notes.report(&location, mistake.finding, mistake.allowed, mistake.hint);
     }
     if more > 0 {
-        let location = Location::elsewhere(source, 0, String::new());
+        let location = Location::in_other_file(source, 0, String::new());
         let finding = Finding::Remark(format!("{more} more mistakes"));
-        notes.refuse(&location, finding, "", None);
+        notes.report(&location, finding, "", None);
     }
     streams
 }

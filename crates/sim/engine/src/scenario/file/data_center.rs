@@ -190,7 +190,7 @@ fn check_names(root: &mut Table<'_>, all: &[Read]) {
         if seen.insert(value, ()).is_some() {
             let finding = format!("there are two data centers {value:?}");
             root.notes
-                .refuse(location, Finding::Remark(finding), "", None);
+                .report(location, Finding::Remark(finding), "", None);
         }
     }
 }
@@ -201,11 +201,11 @@ fn check_sums(root: &mut Table<'_>, key: &'static str, all: &[Read]) {
     if nodes > u64::from(NODES_MAX) {
         let found = Finding::Value(format!("{nodes} nodes"));
         let allowed = format!("at most {NODES_MAX} in all data centers");
-        root.notes.refuse(&location, found, allowed, None);
+        root.notes.report(&location, found, allowed, None);
     }
     if !all.is_empty() && all.iter().all(|read| read.share <= 0.0) {
         let finding = Finding::Remark("every share is 0, so no visitor comes".to_owned());
-        root.notes.refuse(&location, finding, "", None);
+        root.notes.report(&location, finding, "", None);
     }
 }
 

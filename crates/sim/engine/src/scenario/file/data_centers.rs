@@ -45,5 +45,5 @@ pub(super) fn refuse(
 ) {
     let location = table.location(key.name);
     let found = Finding::Value(quoted(text));
-    table.notes.refuse(&location, found, key.kind.allowed, hint);
+    table.notes.report(&location, found, key.kind.allowed, hint);
 }

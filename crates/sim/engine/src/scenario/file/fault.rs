@@ -7,7 +7,7 @@ use anteroom_room::time::DurationMs;
 use super::data_centers::{DATA_CENTER, find_data_center, place, refuse};
 use super::kinds::Step;
 use super::{Frame, LENGTH_MAX, did_you_mean};
-use crate::scenario::model::{FaultKind, FaultPlan, LinkPlace, NodePlace, StorePlace};
+use crate::scenario::model::{FaultKind, FaultPlan, LinkRef, NodeRef, StoreRef};
 
 /// Most faults; a fault of several nodes counts once per node.
 const FAULTS_MAX: usize = 10_000;
@@ -152,7 +152,7 @@ pub(super) fn read(root: &mut Table<'_>, frame: &Frame<'_>) -> Vec<FaultPlan> {
         let location = root.location("fault");
         let found = Finding::Value(format!("more than {FAULTS_MAX}"));
         let allowed = format!("at most {FAULTS_MAX}, each node counted for itself");
-        root.notes.refuse(&location, found, allowed, None);
+        root.notes.report(&location, found, allowed, None);
     }
     faults.sort_by_key(|fault| fault.at);
     faults
@@ -231,7 +231,7 @@ enum OfNode {
 }
 
 impl OfNode {
-    const fn happens_to(self, node: NodePlace) -> FaultKind {
+    const fn happens_to(self, node: NodeRef) -> FaultKind {
         match self {
             Self::Crash(after) => FaultKind::Crash { node, after },
             Self::Restart(after) => FaultKind::Restart { node, after },
@@ -249,23 +249,23 @@ fn read_cut(table: &mut Table<'_>, at: Option<DurationMs>, frame: &Frame<'_>) ->
     let node = table.optional(&NODE);
     let data_center = table.optional(&DATA_CENTER);
     let apart = table.defaulted(&APART);
-    let answers_only = table.defaulted(&ANSWERS_ONLY);
+    let replies_only = table.defaulted(&ANSWERS_ONLY);
     let lasts = table.required(&LASTS);
-    let links: Vec<LinkPlace> = match (node, data_center) {
+    let links: Vec<LinkRef> = match (node, data_center) {
         (Some(text), None) => {
             let nodes = find_nodes(table, &text, frame);
-            nodes.into_iter().map(LinkPlace::NodeToStore).collect()
+            nodes.into_iter().map(LinkRef::NodeToStore).collect()
         }
         (None, Some(name)) => {
             let found = find_data_center(table, &DATA_CENTER, &name, frame);
-            found.map(LinkPlace::ToGlobal).into_iter().collect()
+            found.map(LinkRef::ToGlobal).into_iter().collect()
         }
         _ => {
             let location = table.location("node");
             let finding = Finding::Remark("which link?".to_owned());
             let allowed = "node (to the store of its data center) or data_center (to the global store), \
                  one of them";
-            table.notes.refuse(&location, finding, allowed, None);
+            table.notes.report(&location, finding, allowed, None);
             Vec::new()
         }
     };
@@ -276,7 +276,7 @@ fn read_cut(table: &mut Table<'_>, at: Option<DurationMs>, frame: &Frame<'_>) ->
         at: at + apart.times(number),
         kind: FaultKind::Cut {
             link,
-            answers_only,
+            replies_only,
             lasts,
         },
     });
@@ -299,9 +299,9 @@ fn read_bad_network(table: &mut Table<'_>) -> Option<FaultKind> {
 fn read_of_store(table: &mut Table<'_>, word: Word, frame: &Frame<'_>) -> Option<FaultKind> {
     let store = table.required(&STORE).and_then(|name| {
         if name == "global" {
-            return Some(StorePlace::Global);
+            return Some(StoreRef::Global);
         }
-        find_data_center(table, &STORE, &name, frame).map(StorePlace::Local)
+        find_data_center(table, &STORE, &name, frame).map(StoreRef::Local)
     });
     match word {
         Word::StoreDown => {
@@ -330,13 +330,13 @@ fn read_of_store(table: &mut Table<'_>, word: Word, frame: &Frame<'_>) -> Option
 }
 
 /// Returns the nodes that `sjc/2`, `sjc/*` or `*` name; nodes are counted from 1.
-fn find_nodes(table: &mut Table<'_>, text: &str, frame: &Frame<'_>) -> Vec<NodePlace> {
+fn find_nodes(table: &mut Table<'_>, text: &str, frame: &Frame<'_>) -> Vec<NodeRef> {
     let Some(all) = frame.data_centers else {
         return Vec::new();
     };
     let nodes_of = |data_center: usize| {
         let count = usize::try_from(all[data_center].nodes).unwrap_or(0);
-        (0..count).map(move |node| NodePlace { data_center, node })
+        (0..count).map(move |node| NodeRef { data_center, node })
     };
     if text == "*" {
         return (0..all.len()).flat_map(nodes_of).collect();
@@ -367,7 +367,7 @@ fn find_nodes(table: &mut Table<'_>, text: &str, frame: &Frame<'_>) -> Vec<NodeP
         refuse(table, &NODE, text, Some(hint));
         return Vec::new();
     };
-    vec![NodePlace {
+    vec![NodeRef {
         data_center,
         node: number - 1,
     }]

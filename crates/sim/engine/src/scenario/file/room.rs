@@ -67,13 +67,13 @@ pub(super) fn read(root: &mut Table<'_>, frame: &Frame<'_>) -> Vec<RoomPlan> {
     if tables.is_empty() && root.notes.count() == mistakes {
         let location = root.location("room");
         root.notes
-            .refuse(&location, Finding::Missing, allowed, None);
+            .report(&location, Finding::Missing, allowed, None);
     }
     if tables.len() > ROOMS_MAX {
         let location = root.location("room");
         let found = Finding::Value(format!("{} rooms", tables.len()));
         let allowed = format!("at most {ROOMS_MAX}");
-        root.notes.refuse(&location, found, allowed, None);
+        root.notes.report(&location, found, allowed, None);
         tables.truncate(ROOMS_MAX);
     }
     let (added, typed): (Vec<_>, Vec<_>) = tables
@@ -84,7 +84,7 @@ pub(super) fn read(root: &mut Table<'_>, frame: &Frame<'_>) -> Vec<RoomPlan> {
         let known = typed.iter().map(|(name, _)| name.value);
         let hint = nearest(value, known).map(|known| format!("did you mean room.{known}?"));
         let finding = Finding::Remark("there is no such room in the scenario".to_owned());
-        root.notes.refuse(&location, finding, "", hint);
+        root.notes.report(&location, finding, "", hint);
     }
     let mut rooms = Vec::new();
     for (Located { value, location }, element) in typed {
@@ -92,7 +92,7 @@ pub(super) fn read(root: &mut Table<'_>, frame: &Frame<'_>) -> Vec<RoomPlan> {
         if name.is_none() {
             let finding = Finding::Remark("not the name of a room".to_owned());
             let allowed = "1 to 64 of A-Z a-z 0-9 - _";
-            root.notes.refuse(&location, finding, allowed, None);
+            root.notes.report(&location, finding, allowed, None);
         }
         let plan = read_one(root.enter(&element), value, frame);
         rooms.extend(plan.filter(|_| name.is_some()));

@@ -3,7 +3,7 @@
 use anteroom_room::ledger::LeaseTerms;
 
 use super::*;
-use crate::scenario::model::{FaultKind, LinkPlace, NodePlace, RatePoint, StorePlace};
+use crate::scenario::model::{FaultKind, LinkRef, NodeRef, RatePoint, StoreRef};
 use crate::scenario::shipped::SHIPPED;
 
 const SMALL: &str = r#"
@@ -139,7 +139,7 @@ by = \"-2s\"
     );
     let scenario = read(&text).unwrap_or_else(|problems| panic!("{problems}"));
     let restart = |data_center, node| FaultKind::Restart {
-        node: NodePlace { data_center, node },
+        node: NodeRef { data_center, node },
         after: DurationMs::from_secs(5),
     };
     let expected = [
@@ -149,22 +149,22 @@ by = \"-2s\"
         (
             180,
             FaultKind::Cut {
-                link: LinkPlace::ToGlobal(1),
-                answers_only: true,
+                link: LinkRef::ToGlobal(1),
+                replies_only: true,
                 lasts: DurationMs::from_secs(10),
             },
         ),
         (
             240,
             FaultKind::StoreClockSteps {
-                store: StorePlace::Local(0),
+                store: StoreRef::Local(0),
                 by_ms: -2_000,
             },
         ),
         (
             540,
             FaultKind::StoreWiped {
-                store: StorePlace::Global,
+                store: StoreRef::Global,
             },
         ),
     ];

@@ -1,14 +1,14 @@
 //! Faults of a seed, with their times.
 
-use crate::scenario::model::{Behaviour, FaultKind, FaultPlan, LinkPlace, NodePlace, StorePlace};
+use crate::scenario::model::{Behaviour, FaultKind, FaultPlan, LinkRef, NodeRef, StoreRef};
 use anteroom_room::rules::{Limits, Rules};
 use anteroom_room::time::DurationMs;
 
 use super::shape::{Pace, Shape, limits, new_session};
-use crate::rng::{Dice, Draw};
+use crate::rng::{Draw, SimRng};
 
 pub(super) fn faults(
-    rng: &mut Dice,
+    rng: &mut SimRng,
     shape: Shape,
     rules: Rules,
     behaviour: &mut Behaviour,
@@ -49,12 +49,12 @@ pub(super) fn faults(
 
 /// Adds faults that matter only together.
 fn themed(
-    rng: &mut Dice,
+    rng: &mut SimRng,
     shape: Shape,
     rules: Rules,
     (faults, behaviour): (&mut Vec<FaultPlan>, &mut Behaviour),
 ) {
-    let node = NodePlace {
+    let node = NodeRef {
         data_center: below(rng, shape.data_centers),
         node: below(rng, shape.nodes),
     };
@@ -68,7 +68,7 @@ fn themed(
     match rng.below(8) {
         // A node without its store while its rules change.
         0 => {
-            let link = LinkPlace::NodeToStore(node);
+            let link = LinkRef::NodeToStore(node);
             plan(at, cut(link, long));
             let session = DurationMs(rules.session_duration.0 + 15_000);
             plan(soon, FaultKind::SessionDuration { session, within });
@@ -76,7 +76,7 @@ fn themed(
         }
         // A data center that is cut off for longer than its lease.
         1 if shape.has_global_store => {
-            let link = LinkPlace::ToGlobal(node.data_center);
+            let link = LinkRef::ToGlobal(node.data_center);
             let lasts = shape.global_lease + rules.longest_seat() + long;
             plan(DurationMs::from_secs(2), cut(link, lasts));
         }
@@ -99,7 +99,7 @@ fn themed(
         // Nodes that restart one after the other in a data center that is cut off. Their files have
         // longer seats than the data center has leased.
         3 if shape.has_global_store => {
-            let link = LinkPlace::ToGlobal(node.data_center);
+            let link = LinkRef::ToGlobal(node.data_center);
             let lasts = shape.global_lease + rules.longest_seat() + long;
             plan(at, cut(link, lasts));
             plan(at, FaultKind::SessionDuration { session, within });
@@ -131,8 +131,8 @@ fn themed(
 
 /// Adds three crashes of a node, and steps its store's clock back in between.
 fn crashes_repeatedly(
-    rng: &mut Dice,
-    node: NodePlace,
+    rng: &mut SimRng,
+    node: NodeRef,
     [at, soon, later]: [DurationMs; 3],
     plan: &mut impl FnMut(DurationMs, FaultKind),
 ) {
@@ -141,7 +141,7 @@ fn crashes_repeatedly(
         plan(at, FaultKind::Crash { node, after });
     }
     let by_ms = -i64::from(rng.below(10 * 3_600_000));
-    let store = StorePlace::Local(node.data_center);
+    let store = StoreRef::Local(node.data_center);
     let stepped = FaultKind::StoreClockSteps { store, by_ms };
     plan(soon + DurationMs(2_500), stepped);
 }
@@ -149,8 +149,8 @@ fn crashes_repeatedly(
 /// Shortens the session and lengthens it again. In between a node or a data center is cut off and
 /// may have lost the reply.
 fn lowered_and_raised(
-    rng: &mut Dice,
-    (node, has_global_store, rules): (NodePlace, bool, Rules),
+    rng: &mut SimRng,
+    (node, has_global_store, rules): (NodeRef, bool, Rules),
     (at, long): (DurationMs, DurationMs),
     plan: &mut impl FnMut(DurationMs, FaultKind),
 ) {
@@ -158,9 +158,9 @@ fn lowered_and_raised(
     let session = DurationMs(rules.session_duration.0 / 8).max(DurationMs::from_secs(1));
     plan(at, FaultKind::SessionDuration { session, within });
     let link = if has_global_store && rng.chance(0.5) {
-        LinkPlace::ToGlobal(node.data_center)
+        LinkRef::ToGlobal(node.data_center)
     } else {
-        LinkPlace::NodeToStore(node)
+        LinkRef::NodeToStore(node)
     };
     let lasts = rules.longest_seat() + long;
     let cut_at = if rng.chance(0.5) {
@@ -183,13 +183,13 @@ fn lowered_and_raised(
 
 /// Makes a node miss logouts: it is cut off, or starts while it is.
 fn missed_logouts(
-    rng: &mut Dice,
-    (node, rules): (NodePlace, Rules),
+    rng: &mut SimRng,
+    (node, rules): (NodeRef, Rules),
     (at, long): (DurationMs, DurationMs),
     plan: &mut impl FnMut(DurationMs, FaultKind),
 ) {
     let within = DurationMs::ZERO;
-    let link = LinkPlace::NodeToStore(node);
+    let link = LinkRef::NodeToStore(node);
     let lasts = rules.longest_seat() + rules.longest_seat() + long;
     let cut = cut(link, lasts);
     let after = rng.between(DurationMs(200), DurationMs(1_500));
@@ -219,7 +219,7 @@ fn missed_logouts(
 
 /// Restarts all nodes of a data center, one after the other.
 fn restart_all(
-    rng: &mut Dice,
+    rng: &mut SimRng,
     (data_center, nodes): (usize, usize),
     from: DurationMs,
     plan: &mut impl FnMut(DurationMs, FaultKind),
@@ -227,7 +227,7 @@ fn restart_all(
     let mut at = from;
     for node in 0..nodes {
         let after = rng.between(DurationMs(300), DurationMs(1_500));
-        let node = NodePlace { data_center, node };
+        let node = NodeRef { data_center, node };
         plan(at, FaultKind::Restart { node, after });
         at = at + after + rng.between(DurationMs(200), DurationMs(2_000));
     }
@@ -235,7 +235,7 @@ fn restart_all(
 
 /// Sets clocks from the start on: most within the tolerance, some beyond. The checkers tolerate the
 /// largest error, so it is below the shortest seat. Otherwise they would see no active visitor.
-fn clocks(rng: &mut Dice, shape: Shape, session: DurationMs, faults: &mut Vec<FaultPlan>) {
+fn clocks(rng: &mut SimRng, shape: Shape, session: DurationMs, faults: &mut Vec<FaultPlan>) {
     let beyond = u32::try_from(session.0)
         .unwrap_or(u32::MAX)
         .clamp(500, 3_000);
@@ -245,7 +245,7 @@ fn clocks(rng: &mut Dice, shape: Shape, session: DurationMs, faults: &mut Vec<Fa
             let by_ms = i64::from(rng.below(2 * most + 1)) - i64::from(most);
             // Within the slew rate of clocks; a tenth of a second in a run of four minutes.
             let drifts_ppm = i32::try_from(rng.below(900)).unwrap_or(0) - 450;
-            let node = NodePlace { data_center, node };
+            let node = NodeRef { data_center, node };
             faults.push(FaultPlan {
                 at: DurationMs::ZERO,
                 kind: FaultKind::NodeClockIsOff {
@@ -268,7 +268,7 @@ fn keep_a_witness(faults: &mut Vec<FaultPlan>) {
         else {
             return false;
         };
-        store == StorePlace::Global
+        store == StoreRef::Global
     };
     if !faults.iter().any(loses_global_store) {
         return;
@@ -279,29 +279,29 @@ fn keep_a_witness(faults: &mut Vec<FaultPlan>) {
         }
         FaultKind::Pause { node, .. } => node.data_center != 0 || node.node != 0,
         FaultKind::Cut { link, .. } => match link {
-            LinkPlace::NodeToStore(node) => node.data_center != 0 || node.node != 0,
-            LinkPlace::ToGlobal(data_center) => data_center != 0,
+            LinkRef::NodeToStore(node) => node.data_center != 0 || node.node != 0,
+            LinkRef::ToGlobal(data_center) => data_center != 0,
         },
         FaultKind::StoreWiped { store } | FaultKind::StoreLosesWrites { store, .. } => {
-            store != StorePlace::Local(0)
+            store != StoreRef::Local(0)
         }
-        FaultKind::StoreDown { store, .. } => store != StorePlace::Local(0),
+        FaultKind::StoreDown { store, .. } => store != StoreRef::Local(0),
         _ => true,
     });
 }
 
-const fn cut(link: LinkPlace, lasts: DurationMs) -> FaultKind {
+const fn cut(link: LinkRef, lasts: DurationMs) -> FaultKind {
     FaultKind::Cut {
         link,
-        answers_only: false,
+        replies_only: false,
         lasts,
     }
 }
 
-const fn answers_lost(link: LinkPlace, lasts: DurationMs) -> FaultKind {
+const fn answers_lost(link: LinkRef, lasts: DurationMs) -> FaultKind {
     FaultKind::Cut {
         link,
-        answers_only: true,
+        replies_only: true,
         lasts,
     }
 }
@@ -309,7 +309,7 @@ const fn answers_lost(link: LinkPlace, lasts: DurationMs) -> FaultKind {
 /// Number of kinds that [`fault`] knows.
 const KINDS: u32 = 17;
 
-fn fault(rng: &mut Dice, kind: u32, shape: Shape, rules: Rules) -> Option<FaultKind> {
+fn fault(rng: &mut SimRng, kind: u32, shape: Shape, rules: Rules) -> Option<FaultKind> {
     let lasts = match shape.pace {
         Pace::Short => rng.between(DurationMs(200), DurationMs(25_000)),
         Pace::Long => rng.between(DurationMs(200), DurationMs(300_000)),
@@ -320,22 +320,22 @@ fn fault(rng: &mut Dice, kind: u32, shape: Shape, rules: Rules) -> Option<FaultK
     } else {
         rng.between(DurationMs::ZERO, DurationMs(3_000))
     };
-    let node = NodePlace {
+    let node = NodeRef {
         data_center: below(rng, shape.data_centers),
         node: below(rng, shape.nodes),
     };
     let data_center = below(rng, shape.data_centers);
     let store = if !shape.has_global_store || rng.chance(0.3) {
-        StorePlace::Global
+        StoreRef::Global
     } else {
-        StorePlace::Local(data_center)
+        StoreRef::Local(data_center)
     };
     Some(match kind {
         0 => FaultKind::Crash { node, after: lasts },
         1 => FaultKind::Restart { node, after: lasts },
         2 => FaultKind::Pause { node, lasts },
-        3 => cut(LinkPlace::NodeToStore(node), lasts),
-        4 if shape.has_global_store => cut(LinkPlace::ToGlobal(data_center), lasts),
+        3 => cut(LinkRef::NodeToStore(node), lasts),
+        4 if shape.has_global_store => cut(LinkRef::ToGlobal(data_center), lasts),
         5 | 6 => FaultKind::BadNetwork {
             lost: rng.unit() * 0.4,
             doubled: rng.unit() * 0.5,
@@ -368,16 +368,16 @@ fn fault(rng: &mut Dice, kind: u32, shape: Shape, rules: Rules) -> Option<FaultK
             pacing: rng.chance(0.5),
             within,
         },
-        14 => cut(LinkPlace::NodeToStore(node), lasts + rules.longest_seat()),
-        15 => answers_lost(LinkPlace::NodeToStore(node), lasts),
-        16 if shape.has_global_store => answers_lost(LinkPlace::ToGlobal(data_center), lasts),
+        14 => cut(LinkRef::NodeToStore(node), lasts + rules.longest_seat()),
+        15 => answers_lost(LinkRef::NodeToStore(node), lasts),
+        16 if shape.has_global_store => answers_lost(LinkRef::ToGlobal(data_center), lasts),
         _ => return None,
     })
 }
 
 /// Returns a delay so long that syncs overlap: most messages arrive after their sync was given up,
 /// some much later.
-fn delay(rng: &mut Dice) -> DurationMs {
+fn delay(rng: &mut SimRng) -> DurationMs {
     match rng.below(10) {
         0..7 => rng.between(DurationMs::ZERO, DurationMs(3_000)),
         7 | 8 => rng.between(DurationMs(3_000), DurationMs(30_000)),
@@ -385,7 +385,7 @@ fn delay(rng: &mut Dice) -> DurationMs {
     }
 }
 
-fn below(rng: &mut Dice, bound: usize) -> usize {
+fn below(rng: &mut SimRng, bound: usize) -> usize {
     let bound = u32::try_from(bound).unwrap_or(u32::MAX);
     rng.below(bound) as usize
 }

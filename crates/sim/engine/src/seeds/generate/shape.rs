@@ -3,7 +3,7 @@
 use anteroom_room::rules::{Limits, Rules};
 use anteroom_room::time::DurationMs;
 
-use crate::rng::{Dice, Draw};
+use crate::rng::{Draw, SimRng};
 
 /// Numbers of data centers, nodes and seats.
 #[derive(Clone, Copy)]
@@ -32,7 +32,7 @@ impl Pace {
     }
 }
 
-pub(super) fn limits(rng: &mut Dice) -> Limits {
+pub(super) fn limits(rng: &mut SimRng) -> Limits {
     if rng.chance(0.1) {
         return Limits {
             total_active_users: 20 + rng.below(181),
@@ -45,13 +45,13 @@ pub(super) fn limits(rng: &mut Dice) -> Limits {
     }
 }
 
-pub(super) fn short_session(rng: &mut Dice) -> DurationMs {
+pub(super) fn short_session(rng: &mut SimRng) -> DurationMs {
     DurationMs::from_secs(u64::from(1 + rng.below(20)))
 }
 
 /// Returns another length of the session: anything short, or up to a hundred times as long or as
 /// short.
-pub(super) fn new_session(rng: &mut Dice, rules: Rules) -> DurationMs {
+pub(super) fn new_session(rng: &mut SimRng, rules: Rules) -> DurationMs {
     if rng.chance(0.5) {
         return short_session(rng);
     }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::{DataCenterId, NodeId, VisitorId};
 use anteroom_room::ledger::{LeaseTerms, Ledger};
-use anteroom_room::room::check_in::Return;
+use anteroom_room::room::check_in::CheckInRequest;
 use anteroom_room::room::{Capacity, CheckIn, Predecessors, Room, RoomIdentity, Verdict, Visit};
 use anteroom_room::rules::{Limits, QueueingMethod, Rules, SeatNeedsCookie};
 use anteroom_room::sync::Reply;
@@ -146,7 +146,7 @@ impl Model {
             Step::SyncReplyLost => self.sync(true, false),
             Step::SyncRequestLost => self.sync(false, false),
             Step::Crash => {
-                self.ledger.presume_children_dead(self.now);
+                self.ledger.give_up_all_leases(self.now);
                 self.restart();
             }
             Step::Goodbye => {
@@ -212,13 +212,13 @@ impl Model {
         let mut visit = Visit {
             visitor: ticket.map_or(VisitorId(visitor), |ticket| ticket.visitor),
             ticket,
-            may_ask_parent: true,
+            may_sync: true,
             gets_page: false,
         };
         let mut verdict = self.room.handle_visit(visit, self.now);
-        if verdict == Verdict::AskParent {
+        if verdict == Verdict::SyncWithParent {
             self.sync(true, true);
-            visit.may_ask_parent = false;
+            visit.may_sync = false;
             verdict = self.room.handle_visit(visit, self.now);
         }
         match verdict {
@@ -239,19 +239,19 @@ impl Model {
 
     fn come_back(&mut self, ticket: Ticket, is_navigation: bool) {
         let is_logged_out = self.logged_out.iter().any(|t| t.visitor == ticket.visitor);
-        let mut visit = Return {
+        let mut visit = CheckInRequest {
             ticket,
             is_navigation,
-            may_ask_parent: true,
+            may_sync: true,
         };
         if !self.room.is_joined() {
             // A process lets no visitor pass before its ledger knows of it.
             self.sync(true, true);
         }
         let mut done = self.room.handle_check_in(visit, self.now);
-        if done == CheckIn::AskParent {
+        if done == CheckIn::SyncWithParent {
             self.sync(true, true);
-            visit.may_ask_parent = false;
+            visit.may_sync = false;
             done = self.room.handle_check_in(visit, self.now);
         }
         let ends_at = ticket
@@ -274,7 +274,7 @@ impl Model {
                 }
                 self.take_note(renewed);
             }
-            CheckIn::AskParent => self.problem = Some("asked twice".into()),
+            CheckIn::SyncWithParent => self.problem = Some("asked twice".into()),
             CheckIn::Pass | CheckIn::Over => {}
         }
     }
@@ -331,7 +331,7 @@ impl Model {
 
     /// After a report nothing is unreported: the count may exceed the truth and is never below.
     fn check_counts(&mut self) {
-        let counted = self.ledger.inside() + self.ledger.phantoms();
+        let counted = self.ledger.active() + self.ledger.phantoms();
         let inside = self.active_visitors();
         if counted < inside {
             self.problem = Some(format!("counted {counted} of {inside} active visitors"));

@@ -161,7 +161,7 @@ fn nodes_that_share_counts_allow_at_most_a_limit_each() {
             assert!(highest <= most, "{store}, {word}: {highest} of {most}");
             let are_late = highest >= 60;
             assert!(are_late, "{store}, {word}: the news are late: {highest}");
-            let single = run.policy.most_in_any_window(1);
+            let single = run.policy.window_cost_max(1);
             assert_eq!(most / 3, single, "{store}, {word}");
         }
     }

@@ -44,9 +44,9 @@ impl MemcachedCounters {
         };
         let read = |index| self.stored.get(&(client, index)).copied().unwrap_or(0);
         let counts: Vec<u32> = self.counters.to_read(request).map(read).collect();
-        let verdict = self.counters.judge(request, Cost::ONE, &counts);
+        let verdict = self.counters.decide(request, Cost::ONE, &counts);
         scheduler.costs.writes += 1;
-        let fate = if verdict.is_admitted() {
+        let fate = if verdict.is_allowed() {
             Fate::Admitted
         } else {
             Fate::Rejected

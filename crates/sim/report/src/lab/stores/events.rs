@@ -70,7 +70,7 @@ impl Store for Events {
         scheduler.send(Message::Happened(Event {
             client: request.client,
             at,
-            is_admitted: verdict.is_admitted(),
+            is_admitted: verdict.is_allowed(),
         }));
     }
 

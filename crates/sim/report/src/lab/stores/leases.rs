@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::leases::epoch::{Before, Epoch, EpochId, StoreIdentity};
 use anteroom_limit::leases::holding::{Decision, Holding, Turn};
-use anteroom_limit::leases::message::{Answer, Request, RequestId};
-use anteroom_limit::leases::parent::lend;
+use anteroom_limit::leases::message::{LeaseReply, Request, RequestId};
+use anteroom_limit::leases::parent::grant;
 use anteroom_limit::leases::record::Record;
 use anteroom_limit::leases::widened::{LeasedLimit, NotLeasableError};
 use anteroom_limit::policy::Policy;
@@ -18,7 +18,7 @@ use anteroom_limit::time::{DurationUs, TimestampUs};
 
 use super::scheduler::{Arrival, Scheduler, Store};
 use crate::lab::outcome::Fate;
-use crate::lab::rng::{Dice, Purpose};
+use crate::lab::rng::{LabRng, Purpose};
 use crate::lab::run::Plan;
 
 /// Longest wait of a request for a reply, as in the gateway.
@@ -63,7 +63,7 @@ pub(crate) enum Message {
     /// Message to the store.
     Request(LeaseRequest),
     /// Message to the node.
-    Reply(LeaseRequest, Box<Answer>),
+    Reply(LeaseRequest, Box<LeaseReply>),
     /// A request may have waited too long.
     WaitEnds(NodeClient),
 }
@@ -75,7 +75,7 @@ impl Leases {
     }
 
     pub(crate) fn new(plan: &Plan, lending: LeasedLimit) -> Self {
-        let mut rng = Dice::new(plan.seed, Purpose::Names);
+        let mut rng = LabRng::new(plan.seed, Purpose::Names);
         Self {
             lending,
             epoch: Epoch {
@@ -122,7 +122,7 @@ impl Leases {
         holder.waiting.retain_mut(|(turn, since)| {
             let decision = holder.holding.decide_again(now, Cost::ONE, *turn);
             match decision {
-                Decision::Ask(later) => {
+                Decision::Wait(later) => {
                     *turn = later;
                     if now.since(*since) < TIMEOUT {
                         return true;
@@ -130,10 +130,10 @@ impl Leases {
                     scheduler.decide(node_client.client, now, Fate::Undecided);
                 }
                 Decision::Decided(verdict) => {
-                    spent += u64::from(verdict.is_admitted());
+                    spent += u64::from(verdict.is_allowed());
                     scheduler.record(node_client.client, &verdict);
                 }
-                Decision::Away => scheduler.decide(node_client.client, now, Fate::Undecided),
+                Decision::Unavailable => scheduler.decide(node_client.client, now, Fate::Undecided),
             }
             false
         });
@@ -145,7 +145,7 @@ impl Leases {
     fn grant(&mut self, lease_request: LeaseRequest, scheduler: &mut Scheduler<Message>) {
         let client = lease_request.node_client.client;
         let record = self.records.get(&client);
-        let granted = lend(
+        let granted = grant(
             &self.lending,
             &self.epoch,
             record,
@@ -154,23 +154,23 @@ impl Leases {
         );
         if let Some(write) = granted.write {
             scheduler.costs.writes += 1;
-            self.leased += u64::from(granted.answer.held);
+            self.leased += u64::from(granted.reply.granted);
             self.records.insert(client, write.record);
         }
-        scheduler.send(Message::Reply(lease_request, Box::new(granted.answer)));
+        scheduler.send(Message::Reply(lease_request, Box::new(granted.reply)));
     }
 
     /// Handles a grant at the node.
     fn handle_grant(
         &mut self,
         lease_request: LeaseRequest,
-        answer: &Answer,
+        answer: &LeaseReply,
         scheduler: &mut Scheduler<Message>,
     ) {
         let holder = self.holders.entry(lease_request.node_client).or_default();
         holder
             .holding
-            .handle_answer(scheduler.now(), answer, lease_request.sent_at);
+            .handle_reply(scheduler.now(), answer, lease_request.sent_at);
         self.decide_waiting(lease_request.node_client, scheduler);
     }
 }
@@ -187,14 +187,14 @@ impl Store for Leases {
         let now = scheduler.now();
         match holder.holding.decide(now, Cost::ONE) {
             Decision::Decided(verdict) => {
-                self.spent += u64::from(verdict.is_admitted());
+                self.spent += u64::from(verdict.is_allowed());
                 scheduler.record(request.client, &verdict);
             }
-            Decision::Ask(turn) => {
+            Decision::Wait(turn) => {
                 holder.waiting.push((turn, now));
                 scheduler.wake(now + TIMEOUT, Message::WaitEnds(node_client));
             }
-            Decision::Away => scheduler.decide(request.client, now, Fate::Undecided),
+            Decision::Unavailable => scheduler.decide(request.client, now, Fate::Undecided),
         }
         self.poll(node_client, scheduler);
     }

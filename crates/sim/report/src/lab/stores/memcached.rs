@@ -17,7 +17,7 @@ use anteroom_limit::verdict::Outcome;
 use super::scheduler::{Arrival, Scheduler, Store};
 use super::turns::{NodeClient, Turn, Turns};
 use crate::lab::outcome::Fate;
-use crate::lab::rng::{Dice, Purpose};
+use crate::lab::rng::{LabRng, Purpose};
 use crate::lab::run::Plan;
 
 /// Latest start of a try, as in the gateway.
@@ -37,7 +37,7 @@ pub(crate) struct Memcached {
     policy: Policy,
     retry: RetryPolicy,
     turns: Turns<Attempt>,
-    rng: Dice,
+    rng: LabRng,
     stored: BTreeMap<u32, (u64, State)>,
 }
 
@@ -79,7 +79,7 @@ impl Memcached {
             policy: plan.policy,
             retry,
             turns: Turns::default(),
-            rng: Dice::new(plan.seed, Purpose::Pauses),
+            rng: LabRng::new(plan.seed, Purpose::Pauses),
             stored: BTreeMap::new(),
         }
     }
@@ -121,7 +121,7 @@ impl Memcached {
         scheduler: &mut Scheduler<Message>,
     ) {
         let verdict = self.policy.step(&mut state, scheduler.now(), Cost::ONE);
-        let Outcome::Admit { delay } = verdict.outcome else {
+        let Outcome::Allow { delay } = verdict.outcome else {
             scheduler.record(attempt.node_client.client, &verdict);
             self.end(attempt.node_client, scheduler);
             return;

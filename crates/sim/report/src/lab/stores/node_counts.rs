@@ -43,8 +43,8 @@ impl NodeCounts {
             .map(|index| counts.get(&index).copied().unwrap_or(0))
             .collect();
         read[0] = read[0].saturating_add(1);
-        let verdict = self.counters.judge(request, Cost::ONE, &read);
-        let increment = verdict.is_admitted().then(|| Increment {
+        let verdict = self.counters.decide(request, Cost::ONE, &read);
+        let increment = verdict.is_allowed().then(|| Increment {
             writer: node,
             client,
             index: self.counters.index_at(now),

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use anteroom_limit::counters::CounterIndex;
 use anteroom_limit::time::{DurationUs, TimestampUs};
 
-use crate::lab::rng::{Dice, Purpose};
+use crate::lab::rng::{LabRng, Purpose};
 use crate::lab::run::Plan;
 
 /// Number of requests of a client that a node allowed in a part of the window.
@@ -43,7 +43,7 @@ pub(crate) enum Due {
 impl Outbox {
     /// Creates the outboxes of `count` senders.
     pub(crate) fn of(plan: &Plan, count: u32) -> Vec<Self> {
-        let mut rng = Dice::new(plan.seed, Purpose::Rounds);
+        let mut rng = LabRng::new(plan.seed, Purpose::Rounds);
         let outbox = |_| Self {
             interval: plan.interval,
             offset: rng.part_of(plan.interval),

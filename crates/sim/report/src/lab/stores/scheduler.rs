@@ -7,7 +7,7 @@ use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit::verdict::{Outcome, Verdict};
 
 use crate::lab::outcome::{Decision, Fate};
-use crate::lab::rng::{Dice, Purpose};
+use crate::lab::rng::{LabRng, Purpose};
 use crate::lab::traffic::Request;
 
 /// Way to share counts among nodes.
@@ -48,7 +48,7 @@ pub(crate) struct Scheduler<M> {
     now: TimestampUs,
     in_flight: BinaryHeap<Scheduled<M>>,
     sent: u64,
-    rng: Dice,
+    rng: LabRng,
     delay: DurationUs,
     decisions: Vec<Decision>,
     pub(crate) costs: Costs,
@@ -60,7 +60,7 @@ impl<M> Scheduler<M> {
             now: TimestampUs(0),
             in_flight: BinaryHeap::new(),
             sent: 0,
-            rng: Dice::new(seed, Purpose::Network),
+            rng: LabRng::new(seed, Purpose::Network),
             delay,
             decisions: Vec::new(),
             costs: Costs::default(),
@@ -91,7 +91,7 @@ impl<M> Scheduler<M> {
     /// Records the verdict of an algorithm at the present moment.
     pub(crate) fn record(&mut self, client: u32, verdict: &Verdict) {
         match verdict.outcome {
-            Outcome::Admit { delay } => self.decide(client, self.now + delay, Fate::Admitted),
+            Outcome::Allow { delay } => self.decide(client, self.now + delay, Fate::Admitted),
             Outcome::Reject { .. } => self.decide(client, self.now, Fate::Rejected),
         }
     }

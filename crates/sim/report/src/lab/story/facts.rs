@@ -65,7 +65,7 @@ pub(super) fn alone(policy: Policy, traffic: &Traffic) -> Outcome {
 
 /// Returns the statistics of an algorithm under its own adversary.
 pub(super) fn under_attack(policy: Policy) -> LimitStatistics {
-    let most = policy.most_in_any_window(1);
+    let most = policy.window_cost_max(1);
     let traffic = adversary(policy.rate(), most, 1, DurationUs::ZERO).expect("few enough requests");
     alone(policy, &traffic).stats
 }
@@ -113,7 +113,7 @@ pub(super) fn visits() -> [Visit; 6] {
     [(0, 40), (6, 60), (12, 30), (42, 50), (45, 10), (120, 30)].map(|(at_secs, requests)| {
         let now = BEGIN + DurationUs::from_secs(at_secs);
         let tokens = bucket.step(&mut state, now, Cost::Peek).remaining;
-        let step = |_: &u32| bucket.step(&mut state, now, Cost::ONE).is_admitted();
+        let step = |_: &u32| bucket.step(&mut state, now, Cost::ONE).is_allowed();
         let admitted = (0..requests).filter(step);
         Visit {
             at_secs,

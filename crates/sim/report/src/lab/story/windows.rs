@@ -244,6 +244,6 @@ fn push_returns(page: &mut Page) {
          in every row. The strict sum has {LIMIT} in every row, and more windows only make it more \
          generous. (The error includes rounding up to whole requests.)\n\
          \n",
-        highest = policy(AlgorithmKind::SubWindows, PARTS).most_in_any_window(1),
+        highest = policy(AlgorithmKind::SubWindows, PARTS).window_cost_max(1),
     ));
 }

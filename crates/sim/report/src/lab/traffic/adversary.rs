@@ -34,7 +34,7 @@ pub fn adversary(
     // Twice as many as all nodes could allow, because random routing sends some to full nodes.
     let at_once = most.saturating_mul(u64::from(nodes)).saturating_mul(2);
     let tries = TRIES
-        .max(u64::from(rate.calls()) * TRIES_PER_REQUEST)
+        .max(u64::from(rate.requests()) * TRIES_PER_REQUEST)
         .min(window.0);
     let all = at_once.saturating_add(tries * 2);
     if all > REQUESTS_MAX as u64 {

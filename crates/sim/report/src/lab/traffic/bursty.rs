@@ -4,7 +4,7 @@ use anteroom_limit::time::DurationUs;
 
 use super::poisson::{self, Apart};
 use super::{BEGIN, Demand, TooManyRequestsError, Traffic};
-use crate::lab::rng::{Dice, Purpose};
+use crate::lab::rng::{LabRng, Purpose};
 
 /// Tenths of the mean rate in a loud phase; a quiet one has the rest of twenty.
 const LOUD_TENTHS: u64 = 19;
@@ -19,7 +19,7 @@ const PHASES: u64 = 3;
 /// Returns [`TooManyRequestsError`].
 pub fn bursty(demand: &Demand) -> Result<Traffic, TooManyRequestsError> {
     demand.check()?;
-    let mut rng = Dice::new(demand.seed, Purpose::Traffic);
+    let mut rng = LabRng::new(demand.seed, Purpose::Traffic);
     let phase = DurationUs(demand.rate.window().0 / PHASES);
     let mut requests = Vec::new();
     if let Some(apart) = Apart::of(demand.rate) {

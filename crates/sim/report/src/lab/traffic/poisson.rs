@@ -4,7 +4,7 @@ use anteroom_limit::rate::Rate;
 use anteroom_limit::time::{DurationUs, TimestampUs};
 
 use super::Request;
-use crate::lab::rng::Dice;
+use crate::lab::rng::LabRng;
 
 /// Mean gap below which time is counted more finely than in microseconds. Rounding each gap down
 /// adds up to 1.5 requests in a thousand at this gap, and more below it: at a request every four
@@ -25,7 +25,7 @@ pub(super) struct Apart {
 impl Apart {
     /// Creates the gap of this rate; `None` if no requests come.
     pub(super) fn of(rate: Rate) -> Option<Self> {
-        let requests = u64::from(rate.calls());
+        let requests = u64::from(rate.requests());
         let micros = rate.window().0.checked_div(requests)?;
         let parts = if micros < CLOSE_MICROS { PARTS } else { 1 };
         Some(Self {
@@ -46,7 +46,7 @@ impl Apart {
 /// Adds the requests of a client in a range of time: a Poisson process.
 pub(super) fn push(
     requests: &mut Vec<Request>,
-    rng: &mut Dice,
+    rng: &mut LabRng,
     client: u32,
     apart: Apart,
     (from, to): (TimestampUs, TimestampUs),
@@ -73,7 +73,7 @@ mod tests {
     /// Counts requests at this rate and half as many again, in so many seconds.
     fn count(requests_a_minute: u32, secs: u64) -> usize {
         let rate = Rate::new(requests_a_minute, DurationUs::from_secs(60)).unwrap();
-        let mut rng = Dice::new(1, Purpose::Traffic);
+        let mut rng = LabRng::new(1, Purpose::Traffic);
         let mut requests = Vec::new();
         let apart = Apart::of(rate).unwrap().at_tenths(15);
         let end = BEGIN + DurationUs::from_secs(secs);

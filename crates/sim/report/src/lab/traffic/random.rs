@@ -2,7 +2,7 @@
 
 use super::poisson::{self, Apart};
 use super::{BEGIN, Demand, TooManyRequestsError, Traffic};
-use crate::lab::rng::{Dice, Purpose};
+use crate::lab::rng::{LabRng, Purpose};
 
 /// Generates requests at random, evenly on average.
 ///
@@ -11,7 +11,7 @@ use crate::lab::rng::{Dice, Purpose};
 /// Returns [`TooManyRequestsError`].
 pub fn random(demand: &Demand) -> Result<Traffic, TooManyRequestsError> {
     demand.check()?;
-    let mut rng = Dice::new(demand.seed, Purpose::Traffic);
+    let mut rng = LabRng::new(demand.seed, Purpose::Traffic);
     let mut requests = Vec::new();
     if let Some(apart) = Apart::of(demand.rate) {
         for client in 0..demand.clients {

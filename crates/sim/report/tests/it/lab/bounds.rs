@@ -14,7 +14,7 @@ use crate::lab::common::{alone, plan, policy, settings};
 
 /// Returns the adversary of one algorithm.
 fn against(policy: &Policy) -> Traffic {
-    let most = policy.most_in_any_window(1);
+    let most = policy.window_cost_max(1);
     adversary(policy.rate(), most, 1, DurationUs::ZERO).expect("a small limit")
 }
 
@@ -33,7 +33,7 @@ fn each_adversary_reaches_its_bound_and_none_goes_beyond() {
         let policy = policy(algorithm);
         let stats = alone(policy, &against(&policy)).stats;
         assert_eq!(stats.highest, most, "{algorithm:?}");
-        assert_eq!(policy.most_in_any_window(1), most, "{algorithm:?}");
+        assert_eq!(policy.window_cost_max(1), most, "{algorithm:?}");
         // At least the excess over the limit was wrong.
         assert!(stats.wrongly_admitted >= most - 100, "{algorithm:?}");
         assert_eq!(stats.wrongly_admitted > 0, most > 100, "{algorithm:?}");
@@ -44,7 +44,7 @@ fn each_adversary_reaches_its_bound_and_none_goes_beyond() {
 fn highest_over(store: StoreKind, algorithm: AlgorithmKind, delay: DurationUs) -> u64 {
     const NODES: u32 = 3;
     let policy = policy(algorithm);
-    let most = policy.most_in_any_window(1);
+    let most = policy.window_cost_max(1);
     let way = delay.times(store.ways());
     let traffic = adversary(policy.rate(), most, NODES, way).expect("a small limit");
     let plan = Plan {
@@ -136,7 +136,7 @@ proptest! {
     ) {
         let rate = settings.rate;
         let demand = Demand {
-            rate: Rate::new(rate.calls() * times, rate.window()).expect("as wide as before"),
+            rate: Rate::new(rate.requests() * times, rate.window()).expect("as wide as before"),
             length: rate.window().times(8),
             clients: 2,
             seed,
@@ -146,9 +146,9 @@ proptest! {
         for algorithm in all() {
             let policy = settings.policy(algorithm).expect("the settings fit");
             let stats = alone(policy, &traffic).stats;
-            let most = policy.most_in_any_window(1);
+            let most = policy.window_cost_max(1);
             prop_assert!(stats.highest <= most, "{algorithm:?}: {} of {most}", stats.highest);
-            let is_strict = most <= u64::from(rate.calls());
+            let is_strict = most <= u64::from(rate.requests());
             prop_assert!(stats.wrongly_admitted == 0 || !is_strict, "{algorithm:?}");
             if algorithm == AlgorithmKind::SlidingLog {
                 prop_assert_eq!(stats.wrongly_rejected, 0);

@@ -241,7 +241,7 @@ fn leases_stay_below_even_and_admit_most_of_the_limit() {
         .filter(|one| *one != AlgorithmKind::LeakyBucket)
     {
         let policy = policy(algorithm);
-        let most = policy.most_in_any_window(1);
+        let most = policy.window_cost_max(1);
         let traffic = adversary(policy.rate(), most, 3, DurationUs(2_000)).unwrap();
         let stats = stats(&plan(policy, StoreKind::Leases, 3), &traffic);
         assert!(stats.highest <= most, "{algorithm:?}: {stats:?}");
@@ -309,7 +309,7 @@ proptest! {
                 ..plan(policy, StoreKind::Leases, nodes)
             };
             let stats = stats(&plan, &traffic);
-            prop_assert!(stats.highest <= policy.most_in_any_window(1), "{algorithm:?} \
+            prop_assert!(stats.highest <= policy.window_cost_max(1), "{algorithm:?} \
                 {stats:?}");
             prop_assert!(stats.wrongly_admitted == 0 || !STRICT.contains(&algorithm));
         }

@@ -112,7 +112,7 @@ async fn each_limit_follows_its_outage_setting_and_counts_again_after() {
         !answer.starts_with("HTTP/1.1 503")
     })
     .await;
-    redis.tell(&["FLUSHALL"]).await;
+    redis.send_ok(&["FLUSHALL"]).await;
     for word in WORDS {
         assert_eq!(three(&node, word).await, [404, 404, 429], "{word}");
     }

@@ -141,7 +141,7 @@ async fn two_replacements_under_load_lose_no_visitor_and_keep_the_limits() {
     anew.abort();
     let counters = load.stop().await;
     let lost = (
-        counters.thrown_out,
+        counters.queued_with_valid_ticket,
         counters.ran_out,
         counters.unanswered,
         counters.failed.len(),

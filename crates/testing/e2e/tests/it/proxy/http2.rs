@@ -236,7 +236,7 @@ async fn an_upload_that_the_origin_does_not_read_is_given_up() {
     client
         .send("POST /deaf HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000000\r\n\r\n")
         .await;
-    let sent = client.send_until_held_back().await;
+    let sent = client.send_until_blocked().await;
     assert!(sent < 50_000_000, "{sent} bytes went somewhere");
     let head = client.head().await;
     assert!(head.starts_with("http/1.1 504 "), "{head}");

@@ -112,7 +112,7 @@ async fn an_upload_that_the_origin_does_not_read_is_given_up() {
     // The origin reads the head and nothing else.
     let mut wire = origin.accept().await;
     wire.head().await;
-    let sent = client.send_until_held_back().await;
+    let sent = client.send_until_blocked().await;
     // About the buffers of four sockets, and not the gigabyte.
     assert!(sent < 100_000_000, "{sent} bytes went somewhere");
     let head = client.head().await;

@@ -1,8 +1,8 @@
 //! Coverage of recordings. A replay without events compares nothing.
 
-use anteroom_room::sync::{Answer, Reply, SyncRequest};
+use anteroom_room::sync::{LeaseReply, Reply, SyncRequest};
 use anteroom_sim::recording::{Found, LedgerOperation, LedgerRole, RecordedOperation, Recording};
-use anteroom_sim::scenario::model::StorePlace;
+use anteroom_sim::scenario::model::StoreRef;
 
 /// Number of each event.
 #[derive(Debug, Default)]
@@ -36,7 +36,7 @@ impl Coverage {
     pub(crate) fn count_all(&mut self, recordings: &[Recording]) {
         for recording in recordings {
             self.alone += usize::from(recording.role == LedgerRole::Alone);
-            self.below += usize::from(matches!(recording.place, StorePlace::Local(_)));
+            self.below += usize::from(matches!(recording.place, StoreRef::Local(_)));
             let pairs = recording.operations.windows(2);
             self.clocks_stepped_back += pairs.filter(|pair| pair[1].at < pair[0].at).count();
             for operation in &recording.operations {
@@ -45,18 +45,22 @@ impl Coverage {
         }
     }
 
-    fn count_operation(&mut self, place: StorePlace, operation: &RecordedOperation) {
+    fn count_operation(&mut self, place: StoreRef, operation: &RecordedOperation) {
         self.operations += 1;
         match (&operation.found, place) {
             (Found::Unchanged, _) => {}
-            (Found::Empty { .. }, StorePlace::Global) => self.global_stores_wiped += 1,
-            (Found::Empty { .. }, StorePlace::Local(_)) => self.locals_wiped += 1,
-            (Found::Older { .. }, StorePlace::Global) => self.global_stores_that_lost_writes += 1,
-            (Found::Older { .. }, StorePlace::Local(_)) => self.locals_that_lost_writes += 1,
+            (Found::Empty { .. }, StoreRef::Global) => self.global_stores_wiped += 1,
+            (Found::Empty { .. }, StoreRef::Local(_)) => self.locals_wiped += 1,
+            (Found::Older { .. }, StoreRef::Global) => self.global_stores_that_lost_writes += 1,
+            (Found::Older { .. }, StoreRef::Local(_)) => self.locals_that_lost_writes += 1,
         }
         match &operation.operation {
-            LedgerOperation::Sync { request, news, .. } => {
-                self.replies_of_the_root += usize::from(news.is_some());
+            LedgerOperation::Sync {
+                request,
+                root_reply,
+                ..
+            } => {
+                self.replies_of_the_root += usize::from(root_reply.is_some());
                 if let Some(exchange) = &operation.exchange {
                     self.requests_to_the_root += usize::from(exchange.upstream_sync.is_some());
                     self.count_sync(request, &exchange.reply);
@@ -77,7 +81,7 @@ impl Coverage {
         }
     }
 
-    fn count_reply(&mut self, answer: &Answer) {
+    fn count_reply(&mut self, answer: &LeaseReply) {
         let revoked = answer.revoked.as_ref();
         self.revocations_passed_on +=
             usize::from(revoked.is_some_and(|(_, news)| !news.is_empty()));

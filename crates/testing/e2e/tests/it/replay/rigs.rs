@@ -190,7 +190,7 @@ impl Rig for OnServer {
 
     fn wipe(&mut self) -> BoxFuture<'_, ()> {
         Box::pin(async {
-            self.server.tell(&["FLUSHALL"]).await;
+            self.server.send_ok(&["FLUSHALL"]).await;
         })
     }
 }
