@@ -38,7 +38,7 @@ pub struct Summary {
     /// Response times of the origin.
     pub origin_response: Option<Quantiles>,
     /// Counts of the simulated visitors.
-    pub crowd: LoadReport,
+    pub visitors: LoadReport,
     /// Stats of the gateways at the end, visitors by browser included: admissions of all gateways,
     /// the rest as the first one knows it.
     pub gateway: GatewayStats,
@@ -58,7 +58,7 @@ impl Summary {
         circumstances: RunContext,
         origin: Verdict,
         origin_response: Option<Quantiles>,
-        crowd: LoadReport,
+        visitors: LoadReport,
         gateway: GatewayStats,
     ) -> Self {
         Self {
@@ -72,7 +72,7 @@ impl Summary {
             data_centers: circumstances.layout.data_centers,
             origin,
             origin_response,
-            crowd,
+            visitors,
             gateway,
         }
     }
@@ -80,7 +80,7 @@ impl Summary {
     /// Whether both promises held: no visitor too many, and no visitor with a seat queued.
     #[must_use]
     pub const fn is_good(&self) -> bool {
-        self.is_within_limits && self.crowd.thrown_out == 0
+        self.is_within_limits && self.visitors.queued_with_ticket == 0
     }
 
     /// Returns 0 if the summary is good, 1 if not.
@@ -117,7 +117,7 @@ impl Summary {
             "A visitor was let through after the end of its seat."
         } else if self.origin.unjudged_requests > 0 {
             "Some requests had no visitor headers: nothing is proved."
-        } else if self.crowd.thrown_out > 0 {
+        } else if self.visitors.queued_with_ticket > 0 {
             "The limits were kept, but a visitor with a seat was queued."
         } else if self.origin.requests == 0 {
             "No visitor reached the origin: nothing is proved."
@@ -165,15 +165,19 @@ impl fmt::Display for Summary {
         quantiles_row(f, "response time", self.origin_response)?;
         writeln!(f)?;
         writeln!(f, "The visitors")?;
-        let crowd = &self.crowd;
-        row(f, "arrived", crowd.arrived)?;
-        row(f, "admitted", crowd.admitted)?;
-        row(f, "waiting at the end", crowd.waiting)?;
-        row(f, "gave up waiting", crowd.gave_up)?;
-        row(f, "left because of errors", crowd.failed)?;
-        row(f, "queued although they had a seat", crowd.thrown_out)?;
-        quantiles_row(f, "wait until admitted", crowd.wait)?;
-        for (kind, count) in &crowd.errors {
+        let visitors = &self.visitors;
+        row(f, "arrived", visitors.arrived)?;
+        row(f, "admitted", visitors.admitted)?;
+        row(f, "waiting at the end", visitors.waiting)?;
+        row(f, "gave up waiting", visitors.gave_up)?;
+        row(f, "left because of errors", visitors.failed)?;
+        row(
+            f,
+            "queued although they had a seat",
+            visitors.queued_with_ticket,
+        )?;
+        quantiles_row(f, "wait until admitted", visitors.wait)?;
+        for (kind, count) in &visitors.errors {
             row(f, &format!("error {kind}"), count)?;
         }
         writeln!(f)?;
@@ -242,15 +246,21 @@ mod tests {
         verdict.requests = 900;
         verdict.most_inside = 50;
         verdict.most_admissions_in_a_minute = 211;
-        let mut crowd = LoadReport::default();
-        change(&mut verdict, &mut crowd);
+        let mut visitors = LoadReport::default();
+        change(&mut verdict, &mut visitors);
         let circumstances = RunContext {
             is_interrupted: false,
             duration_ms: 60_012,
             session_duration: DurationMs::from_secs(10),
             layout,
         };
-        Summary::new(circumstances, verdict, None, crowd, GatewayStats::default())
+        Summary::new(
+            circumstances,
+            verdict,
+            None,
+            visitors,
+            GatewayStats::default(),
+        )
     }
 
     #[test]
@@ -305,7 +315,7 @@ mod tests {
                 "nothing is proved.",
             ),
             (
-                |_, crowd| crowd.thrown_out = 1,
+                |_, visitors| visitors.queued_with_ticket = 1,
                 "a visitor with a seat was queued.",
             ),
         ];
@@ -334,6 +344,6 @@ mod tests {
         assert_eq!(value["origin"]["most_inside"], 50);
         assert_eq!(value["origin"]["total_active_users"], 50);
         assert_eq!(value["is_within_limits"], true);
-        assert_eq!(value["crowd"]["wait"], serde_json::Value::Null);
+        assert_eq!(value["visitors"]["wait"], serde_json::Value::Null);
     }
 }

@@ -278,7 +278,7 @@ fn settings(config: &Config, opened: &OpenedStores, dir: &DataDir) -> NodeSettin
     NodeSettings {
         folder,
         ticket_keys: ticket_keys(config, &opened.ticket_keys),
-        birth: opened.deployment.deployment_id,
+        deployment_id: opened.deployment.deployment_id,
         lottery_key: opened.deployment.lottery_key,
         data_center: config.server.data_center.clone(),
         rooms: config.rooms.clone(),

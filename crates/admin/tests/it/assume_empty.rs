@@ -57,7 +57,7 @@ impl SharedCounts for LeaseStore {
 
 fn unavailable() -> CountsError {
     CountsError::Unreachable {
-        place: "a test".to_owned(),
+        store_name: "a test".to_owned(),
         source: "it is unavailable".into(),
     }
 }

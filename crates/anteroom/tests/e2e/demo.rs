@@ -46,14 +46,14 @@ async fn json_is_one_object_whose_numbers_make_sense() {
     assert_eq!(number("/origin/late_requests"), 0);
     assert_eq!(number("/origin/unjudged_requests"), 0);
     assert!(number("/origin/requests") >= most_inside);
-    let arrived = number("/crowd/arrived");
+    let arrived = number("/visitors/arrived");
     assert!((1..=600).contains(&arrived), "{summary:#}");
-    assert!(number("/crowd/admitted") >= 1 && number("/crowd/admitted") <= arrived);
-    assert!(number("/crowd/waiting") <= arrived);
-    assert_eq!(number("/crowd/thrown_out"), 0);
+    assert!(number("/visitors/admitted") >= 1 && number("/visitors/admitted") <= arrived);
+    assert!(number("/visitors/waiting") <= arrived);
+    assert_eq!(number("/visitors/queued_with_ticket"), 0);
     assert!(number("/gateway/inside") <= 50);
     assert!(
-        number("/gateway/admitted") >= number("/crowd/admitted"),
+        number("/gateway/admitted") >= number("/visitors/admitted"),
         "{summary:#}"
     );
 }
@@ -162,9 +162,9 @@ async fn four_nodes_in_two_data_centers_keep_limits_and_stop_their_stores() {
     // More than one node alone may admit were admitted, and none too many.
     let most_inside = number("/origin/most_inside");
     assert!((2..=10).contains(&most_inside), "{summary:#}");
-    assert_eq!(number("/crowd/thrown_out"), 0, "{summary:#}");
-    assert_eq!(number("/crowd/failed"), 0, "{summary:#}");
-    assert!(number("/gateway/admitted") >= number("/crowd/admitted"));
+    assert_eq!(number("/visitors/queued_with_ticket"), 0, "{summary:#}");
+    assert_eq!(number("/visitors/failed"), 0, "{summary:#}");
+    assert!(number("/gateway/admitted") >= number("/visitors/admitted"));
     assert_eq!(processes_in(folder.path()), 0);
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
 }

@@ -239,7 +239,7 @@ impl Inner {
         }
         let unavailable = |source| StoreError::Unavailable {
             doing: "lock",
-            place: display_name(&self.dir.journal()),
+            store_name: display_name(&self.dir.journal()),
             source: Box::new(source),
         };
         self.dir.restore().map_err(unavailable)?;

@@ -211,7 +211,7 @@ impl GossipCounts {
         for acquire in acquires {
             if let Err(error) = self.check(acquire.limit, acquire.policy) {
                 return Err(CountsError::Rejected {
-                    place: self.kind().to_owned(),
+                    store_name: self.kind().to_owned(),
                     refusal: "cannot keep a limit of this algorithm",
                     remedy: "choose another algorithm or another store",
                     source: Box::new(error),

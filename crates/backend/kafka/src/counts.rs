@@ -120,7 +120,7 @@ impl KafkaCounts {
 
     fn unreachable(&self, reason: NoDecision) -> CountsError {
         CountsError::Unreachable {
-            place: self.link.place().to_owned(),
+            store_name: self.link.store_name().to_owned(),
             source: Box::new(reason),
         }
     }
@@ -130,7 +130,7 @@ impl KafkaCounts {
         let mut checks = acquires.iter();
         let unfit = checks.find_map(|acquire| self.check(acquire.limit, acquire.policy).err());
         CountsError::Rejected {
-            place: self.link.place().to_owned(),
+            store_name: self.link.store_name().to_owned(),
             refusal: "cannot keep a limit of this algorithm",
             remedy: "choose an algorithm that counts in windows",
             source: match unfit {
@@ -221,6 +221,6 @@ impl Drop for KafkaCounts {
 
 impl fmt::Debug for KafkaCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "KafkaCounts({})", self.link.place())
+        write!(f, "KafkaCounts({})", self.link.store_name())
     }
 }

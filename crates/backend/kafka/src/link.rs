@@ -51,7 +51,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 /// State shared by requests and the threads.
 pub(crate) struct Link {
     settings: KafkaSettings,
-    place: String,
+    store_name: String,
     node: Mutex<Node>,
     now: Now,
     began_at: Instant,
@@ -76,7 +76,7 @@ impl Drop for Watch {
             let Self { link, thread } = self;
             tracing::error!(
                 thread,
-                place = link.place,
+                store_name = link.store_name,
                 "a thread of the kafka client has ended: requests are not counted any more, \
                  restart this node"
             );
@@ -99,7 +99,7 @@ pub(crate) fn start(
     let aggregating: BaseConsumer<Contact> = aggregating.map_err(rejected)?;
     let listening: BaseConsumer<Contact> = listening.map_err(rejected)?;
     let link = Arc::new(Link {
-        place: settings.place(),
+        store_name: settings.store_name(),
         settings,
         node: Mutex::new(Node::new(id, slots_max)),
         now,
@@ -157,8 +157,8 @@ impl Link {
         self.began_at.elapsed()
     }
 
-    pub(crate) fn place(&self) -> &str {
-        &self.place
+    pub(crate) fn store_name(&self) -> &str {
+        &self.store_name
     }
 
     pub(crate) fn undelivered(&self) -> u64 {

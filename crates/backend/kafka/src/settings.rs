@@ -129,7 +129,7 @@ impl KafkaSettings {
         }
     }
 
-    pub(crate) fn place(&self) -> String {
+    pub(crate) fn store_name(&self) -> String {
         format!("kafka at {}", self.brokers.join(", "))
     }
 

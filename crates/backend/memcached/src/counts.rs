@@ -185,7 +185,7 @@ impl MemcachedCounts {
         match timeout_at(deadline.until, acquiring).await {
             Ok(outcome) => outcome.map_err(|failure| failure.into_counts_error(&name_of(&link))),
             Err(_) => Err(CountsError::Late {
-                place: name_of(&link),
+                store_name: name_of(&link),
                 source: Box::new(DeadlineError(self.timeout)),
             }),
         }
@@ -241,7 +241,7 @@ impl MemcachedCounts {
         for acquire in acquires {
             if let Err(error) = self.check(acquire.limit, acquire.policy) {
                 return Err(CountsError::Rejected {
-                    place: self.kind().to_owned(),
+                    store_name: self.kind().to_owned(),
                     refusal: "cannot keep this limit",
                     remedy: "make it smaller or choose another algorithm",
                     source: Box::new(error),

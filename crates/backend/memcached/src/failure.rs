@@ -89,8 +89,8 @@ const FOREIGN: Rejection = (
 
 impl Failure {
     /// Converts a failure into the error of the store.
-    pub(crate) fn into_counts_error(self, place: &str) -> CountsError {
-        let place = place.to_owned();
+    pub(crate) fn into_counts_error(self, store_name: &str) -> CountsError {
+        let store_name = store_name.to_owned();
         let refusal = match &self {
             Self::Connect { .. }
             | Self::ConnectTimeout { .. }
@@ -98,15 +98,15 @@ impl Failure {
             | Self::NoReply { .. }
             | Self::Closed => {
                 let source = Box::new(self);
-                return CountsError::Unreachable { place, source };
+                return CountsError::Unreachable { store_name, source };
             }
             Self::Broken { .. } => {
                 let source = Box::new(self);
-                return CountsError::Late { place, source };
+                return CountsError::Late { store_name, source };
             }
             Self::Full { .. } | Self::ClientBusy { .. } | Self::Contended { .. } => {
                 let source = Box::new(self);
-                return CountsError::Busy { place, source };
+                return CountsError::Busy { store_name, source };
             }
             Self::Malformed { .. } | Self::UnexpectedReply { .. } => NOT_MEMCACHED,
             Self::ServerError { message, .. } => rejection(message),
@@ -116,7 +116,7 @@ impl Failure {
         let (refusal, remedy) = refusal;
         let source = Box::new(self);
         CountsError::Rejected {
-            place,
+            store_name,
             refusal,
             remedy,
             source,

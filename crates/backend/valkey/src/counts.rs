@@ -46,7 +46,7 @@ pub struct ValkeyCounts {
     keys: Keys,
     script: AcquireScript,
     /// Name of the store, without secrets.
-    place: String,
+    store_name: String,
     disagreements: AtomicU64,
 }
 
@@ -84,7 +84,7 @@ impl ValkeyCounts {
             route: Route::new(address)?,
             keys: Keys::new(prefix),
             script,
-            place: address.to_string(),
+            store_name: address.to_string(),
             disagreements: AtomicU64::new(0),
         })
     }
@@ -111,7 +111,7 @@ impl ValkeyCounts {
         let keys: Vec<String> = acquires.iter().map(key).collect();
         let called = self.script.call(&self.route, &keys, acquires, mode);
         let called = called.await;
-        called.map_err(|failure| failure.into_counts_error(&self.place))
+        called.map_err(|failure| failure.into_counts_error(&self.store_name))
     }
 
     /// Acquires one by one, for keys at several servers or a key that occurs twice.
@@ -132,7 +132,7 @@ impl ValkeyCounts {
                 AcquireMode::Never
             };
             let called = self.call_script(&acquires[at..=at], mode).await;
-            let called = called.and_then(|verdicts| one(verdicts, &self.place));
+            let called = called.and_then(|verdicts| one(verdicts, &self.store_name));
             match called {
                 Ok(decision) => {
                     is_admitted &= decision.admits;
@@ -232,12 +232,12 @@ fn has_duplicate_key(acquires: &[SharedAcquire<'_>]) -> bool {
 }
 
 /// Returns the script's verdict on one acquire.
-fn one(decisions: Vec<ScriptVerdict>, place: &str) -> Result<ScriptVerdict, CountsError> {
+fn one(decisions: Vec<ScriptVerdict>, store_name: &str) -> Result<ScriptVerdict, CountsError> {
     decisions
         .into_iter()
         .next()
         .ok_or_else(|| CountsError::Late {
-            place: place.to_owned(),
+            store_name: store_name.to_owned(),
             source: "the reply has no verdict".into(),
         })
 }
@@ -286,7 +286,7 @@ impl SharedCounts for ValkeyCounts {
                 // A limit that was not checked at the start must not be counted wrongly.
                 if let Err(error) = self.check(acquire.limit, acquire.policy) {
                     return Err(CountsError::Rejected {
-                        place: self.place.clone(),
+                        store_name: self.store_name.clone(),
                         refusal: "cannot count this limit exactly",
                         remedy: "lower its burst or its queue",
                         source: Box::new(error),
@@ -309,6 +309,6 @@ impl SharedCounts for ValkeyCounts {
 
 impl fmt::Debug for ValkeyCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ValkeyCounts({})", self.place)
+        write!(f, "ValkeyCounts({})", self.store_name)
     }
 }

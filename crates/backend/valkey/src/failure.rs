@@ -201,14 +201,14 @@ impl Failure {
     }
 
     /// Converts the failure into an error of the store.
-    pub(crate) fn into_store_error(self, doing: &'static str, place: &str) -> StoreError {
-        let place = place.to_owned();
+    pub(crate) fn into_store_error(self, doing: &'static str, store_name: &str) -> StoreError {
+        let store_name = store_name.to_owned();
         if matches!(self, Self::Closed) {
             return StoreError::Closed;
         }
         if let Some((reason, remedy)) = self.rejection() {
             return StoreError::Rejected {
-                place,
+                store_name,
                 reason,
                 remedy,
                 source: Box::new(self),
@@ -223,17 +223,17 @@ impl Failure {
         );
         StoreError::Unavailable {
             doing: if is_unreachable { "reach" } else { doing },
-            place,
+            store_name,
             source: Box::new(self),
         }
     }
 
     /// Converts the failure into an error of the counts.
-    pub(crate) fn into_counts_error(self, place: &str) -> CountsError {
-        let place = place.to_owned();
+    pub(crate) fn into_counts_error(self, store_name: &str) -> CountsError {
+        let store_name = store_name.to_owned();
         if let Some((refusal, remedy)) = self.rejection() {
             return CountsError::Rejected {
-                place,
+                store_name,
                 refusal,
                 remedy,
                 source: Box::new(self),
@@ -245,9 +245,9 @@ impl Failure {
         );
         let source = Box::new(self);
         if may_be_carried_out {
-            CountsError::Late { place, source }
+            CountsError::Late { store_name, source }
         } else {
-            CountsError::Unreachable { place, source }
+            CountsError::Unreachable { store_name, source }
         }
     }
 

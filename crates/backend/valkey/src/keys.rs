@@ -2,8 +2,8 @@
 //!
 //! A record has the key `{prefix}:{<room>}:<rest>`, a counter `{prefix}:{<room>}#<scope>:<minute>`,
 //! and the state of a limit's client `{prefix}:{<limit>:<client>}`. Leases use
-//! `{prefix}:{lent~<shelf>}` for the epoch of a shelf and
-//! `{prefix}:{lent~<shelf>}:<limit>:<client>` for the leases of a client; no room has a tilde in
+//! `{prefix}:{leases~<shelf>}` for the epoch of a shelf and
+//! `{prefix}:{leases~<shelf>}:<limit>:<client>` for the leases of a client; no room has a tilde in
 //! its name. In a cluster only the part in braces chooses the server. So all keys of a room or a
 //! shelf are at one server, and clients and shelves are spread over all.
 
@@ -43,7 +43,7 @@ impl Keys {
 
     pub(crate) fn epoch(&self, Partition(shelf): Partition) -> String {
         let Self { prefix } = self;
-        format!("{prefix}:{{lent~{shelf}}}")
+        format!("{prefix}:{{leases~{shelf}}}")
     }
 
     pub(crate) fn lease(&self, shelf: Partition, client: LeaseKey<'_>) -> String {
@@ -130,9 +130,9 @@ mod tests {
         let key = ClientKey(0xAB);
         let lease = |limit| keys.lease(Partition(7), LeaseKey { limit, key });
         let client = "000000000000000000000000000000ab";
-        assert_eq!(keys.epoch(Partition(7)), "anteroom:{lent~7}");
-        assert_eq!(lease("api"), format!("anteroom:{{lent~7}}:api:{client}"));
-        assert_eq!(lease("{b"), format!("anteroom:{{lent~7}}:%7Bb:{client}"));
+        assert_eq!(keys.epoch(Partition(7)), "anteroom:{leases~7}");
+        assert_eq!(lease("api"), format!("anteroom:{{leases~7}}:api:{client}"));
+        assert_eq!(lease("{b"), format!("anteroom:{{leases~7}}:%7Bb:{client}"));
     }
 
     #[test]

@@ -59,7 +59,7 @@ pub struct ValkeyLeases {
     swap: Text,
     step: StepScript,
     /// Name of the store, without secrets.
-    place: String,
+    store_name: String,
 }
 
 impl ValkeyLeases {
@@ -94,7 +94,7 @@ impl ValkeyLeases {
             keys: Keys::new(prefix),
             load: Text::new(include_str!("lease_records/load.lua")),
             swap: Text::new(include_str!("lease_records/swap.lua")),
-            place: address.to_string(),
+            store_name: address.to_string(),
         })
     }
 
@@ -135,7 +135,7 @@ impl ValkeyLeases {
             Err(failure) if failure.is_meant_for_another() => Ok(Swapped::OtherStore),
             Err(failure) => Err(failure),
         };
-        swapped.map_err(|failure| failure.into_counts_error(&self.place))
+        swapped.map_err(|failure| failure.into_counts_error(&self.store_name))
     }
 }
 
@@ -180,8 +180,8 @@ fn kept(value: Value) -> Option<Option<StoredRecord>> {
 }
 
 impl LeaseRecords for ValkeyLeases {
-    fn place(&self) -> &str {
-        &self.place
+    fn store_name(&self) -> &str {
+        &self.store_name
     }
 
     fn partitions(&self) -> u32 {
@@ -206,7 +206,7 @@ impl LeaseRecords for ValkeyLeases {
             if let (Ok(loaded), Some(now)) = (&mut loaded, self.step.test_time()) {
                 loaded.now = now;
             }
-            loaded.map_err(|failure| failure.into_counts_error(&self.place))
+            loaded.map_err(|failure| failure.into_counts_error(&self.store_name))
         })
     }
 
@@ -242,7 +242,7 @@ impl LeaseRecords for ValkeyLeases {
                 let names = self.names(shelf, Some(client));
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
                 let stepped = self.step.call(&self.route, &names, &step).await;
-                stepped.map_err(|failure| failure.into_counts_error(&self.place))
+                stepped.map_err(|failure| failure.into_counts_error(&self.store_name))
             };
             Box::pin(call) as BoxFuture<'a, _>
         })
@@ -251,7 +251,7 @@ impl LeaseRecords for ValkeyLeases {
 
 impl fmt::Debug for ValkeyLeases {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ValkeyLeases({})", self.place)
+        write!(f, "ValkeyLeases({})", self.store_name)
     }
 }
 

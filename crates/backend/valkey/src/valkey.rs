@@ -33,7 +33,7 @@ pub struct Valkey {
     keys: Keys,
     scripts: Scripts,
     /// Name of the store, without secrets.
-    place: String,
+    store_name: String,
 }
 
 impl Valkey {
@@ -47,7 +47,7 @@ impl Valkey {
             route: Route::new(address)?,
             keys: Keys::new(prefix),
             scripts: Scripts::new(),
-            place: address.to_string(),
+            store_name: address.to_string(),
         })
     }
 
@@ -59,7 +59,7 @@ impl Valkey {
     /// [`StoreError`] if it is not, with the remedy if an operator has to act.
     pub async fn check(&self) -> Result<Findings, StoreError> {
         let found = health::check(&self.route).await;
-        found.map_err(|failure| failure.into_store_error("check", &self.place))
+        found.map_err(|failure| failure.into_store_error("check", &self.store_name))
     }
 }
 
@@ -67,7 +67,7 @@ impl Store for Valkey {
     fn load<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Loaded, StoreError>> {
         Box::pin(async move {
             let loaded = self.scripts.load(&self.route, &self.keys.record(key)).await;
-            loaded.map_err(|failure| failure.into_store_error("read from", &self.place))
+            loaded.map_err(|failure| failure.into_store_error("read from", &self.store_name))
         })
     }
 
@@ -80,7 +80,7 @@ impl Store for Valkey {
         Box::pin(async move {
             let key = self.keys.record(key);
             let swap = self.scripts.swap(&self.route, &key, expected, &value).await;
-            swap.map_err(|failure| failure.into_store_error("write to", &self.place))
+            swap.map_err(|failure| failure.into_store_error("write to", &self.store_name))
         })
     }
 
@@ -90,7 +90,8 @@ impl Store for Valkey {
                 .scripts
                 .take(&self.route, &self.keys.counter(name))
                 .await;
-            taken.map_err(|failure| failure.into_store_error("take a number from", &self.place))
+            taken
+                .map_err(|failure| failure.into_store_error("take a number from", &self.store_name))
         })
     }
 
@@ -102,6 +103,6 @@ impl Store for Valkey {
 
 impl fmt::Debug for Valkey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Valkey({})", self.place)
+        write!(f, "Valkey({})", self.store_name)
     }
 }

@@ -67,11 +67,11 @@ pub struct LoadReport {
     /// Visitors who were admitted at least once.
     pub admitted: u32,
     /// Times that a visitor was queued although its seat had not ended. Must be 0.
-    pub thrown_out: u32,
+    pub queued_with_ticket: u32,
     /// Times that a visitor came back after its seat had ended and was queued.
-    pub seat_ran_out: u32,
+    pub seat_expired: u32,
     /// Times that a visitor was told to enter and was then queued again.
-    pub called_in_vain: u32,
+    pub turn_withdrawn: u32,
     /// Time from the first request to the first page of the shop, of all admitted visitors.
     pub wait: Option<Quantiles>,
     /// Requests sent.
@@ -125,15 +125,15 @@ impl LoadCounters {
     pub(super) fn queued_again(&self, had_seat: bool) {
         let mut counts = self.0.lock();
         if had_seat {
-            counts.record.thrown_out += 1;
+            counts.record.queued_with_ticket += 1;
         } else {
-            counts.record.seat_ran_out += 1;
+            counts.record.seat_expired += 1;
         }
     }
 
     /// Counts a visitor that was told to enter and was queued again.
-    pub(super) fn called_in_vain(&self) {
-        self.0.lock().record.called_in_vain += 1;
+    pub(super) fn turn_withdrawn(&self) {
+        self.0.lock().record.turn_withdrawn += 1;
     }
 
     /// Counts a request.

@@ -101,7 +101,7 @@ impl Visitor {
                 Some(Page::Shop { .. }) => return QueueOutcome::Entered,
                 Some(Page::Queue { poll_after, .. }) => {
                     if may_enter {
-                        self.network.counters.called_in_vain();
+                        self.network.counters.turn_withdrawn();
                     }
                     self.move_to(Stage::Waiting);
                     may_enter = self.wait(poll_after, gives_up_at).await;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Event {
     /// Allowed at once.
-    Admit,
+    Allow,
     /// Over the limit and rejected.
     Reject,
     /// Delayed, then allowed.
@@ -26,7 +26,7 @@ pub enum Event {
 impl Event {
     /// All events, in the order of their declaration.
     pub const ALL: [Self; 8] = [
-        Self::Admit,
+        Self::Allow,
         Self::Reject,
         Self::Delay,
         Self::Wait,
@@ -40,7 +40,7 @@ impl Event {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Admit => "admit",
+            Self::Allow => "allow",
             Self::Reject => "reject",
             Self::Delay => "delay",
             Self::Wait => "wait",

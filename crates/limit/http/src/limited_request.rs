@@ -276,7 +276,7 @@ impl<'p> LimitedRequest<'p> {
     pub(crate) fn count_allowed(&mut self, limiter: &Limiter, delayed: Duration) {
         self.delayed += delayed;
         let event = if self.delayed.is_zero() {
-            Event::Admit
+            Event::Allow
         } else {
             Event::Delay
         };

@@ -52,5 +52,5 @@ impl CoveredLimit<'_> {
 
 fn event_of(verdict: &Verdict) -> Event {
     let is_free = matches!(verdict.outcome, Outcome::Allow { delay } if delay.0 == 0);
-    if is_free { Event::Admit } else { Event::Shadow }
+    if is_free { Event::Allow } else { Event::Shadow }
 }

@@ -178,7 +178,7 @@ mod tests {
     async fn an_overloaded_store_is_logged_once_a_period_and_stays_available() {
         let contact = StoreContact::default();
         let busy = CountsError::Busy {
-            place: "memcached".to_owned(),
+            store_name: "memcached".to_owned(),
             source: "too many requests".into(),
         };
         for _ in 0..200 {

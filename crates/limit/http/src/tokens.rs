@@ -26,7 +26,7 @@ const AUTHORIZATION: &str = "authorization";
 
 /// Configured source and keys of tokens.
 pub struct Tokens {
-    place: TokenSource,
+    store_name: TokenSource,
     verifier: Verifier,
 }
 
@@ -78,14 +78,14 @@ impl Tokens {
         names.sort();
         names.dedup();
         Ok(Self {
-            place: config.token.clone(),
+            store_name: config.token.clone(),
             verifier: Verifier::new(keys, expected, names),
         })
     }
 
     /// Returns the distinct token texts of a request.
     fn texts<'h>(&self, headers: &'h HeaderMap) -> Result<Vec<Cow<'h, [u8]>>, Unknown> {
-        match &self.place {
+        match &self.store_name {
             TokenSource::Header(name) => {
                 let values = headers.iter().filter(|(sent, _)| {
                     // Match every spelling that an origin may take for it.

@@ -107,7 +107,7 @@ impl Store {
     fn decide(&self, charges: &[SharedAcquire<'_>]) -> Result<Vec<Verdict>, CountsError> {
         if self.is_away.load(Relaxed) && !self.has_leases.load(Relaxed) {
             return Err(CountsError::Unreachable {
-                place: "far".to_owned(),
+                store_name: "far".to_owned(),
                 source: "it is unavailable".into(),
             });
         }

@@ -36,7 +36,7 @@ use crate::shared::{BoxFuture, CountsError};
 /// Store of the records behind leases.
 pub trait LeaseRecords: fmt::Debug + Send + Sync + 'static {
     /// Returns its name, such as an address, without secrets.
-    fn place(&self) -> &str;
+    fn store_name(&self) -> &str;
 
     /// Returns the number of shelves: at least one, and constant.
     fn partitions(&self) -> u32;

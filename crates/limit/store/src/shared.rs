@@ -214,34 +214,34 @@ pub enum UnfitError {
 #[non_exhaustive]
 pub enum CountsError {
     /// The store is unavailable. Nothing was taken.
-    #[error("{place} is unavailable")]
+    #[error("{store_name} is unavailable")]
     Unreachable {
         /// Name of the store, without secrets.
-        place: String,
+        store_name: String,
         /// Underlying error.
         source: Box<dyn Error + Send + Sync>,
     },
     /// The reply did not come. The cost may have been taken or not.
-    #[error("no reply from {place}")]
+    #[error("no reply from {store_name}")]
     Late {
         /// Name of the store, without secrets.
-        place: String,
+        store_name: String,
         /// Underlying error.
         source: Box<dyn Error + Send + Sync>,
     },
     /// The store is overloaded. Nothing was taken.
-    #[error("{place} is overloaded")]
+    #[error("{store_name} is overloaded")]
     Busy {
         /// Name of the store, without secrets.
-        place: String,
+        store_name: String,
         /// Underlying error.
         source: Box<dyn Error + Send + Sync>,
     },
     /// The store rejects the request until an operator has changed something.
-    #[error("{place} {refusal}; {remedy}")]
+    #[error("{store_name} {refusal}; {remedy}")]
     Rejected {
         /// Name of the store, without secrets.
-        place: String,
+        store_name: String,
         /// Reason, in our words.
         refusal: &'static str,
         /// Next step for the operator.
@@ -352,17 +352,17 @@ mod tests {
 
     #[test]
     fn only_a_refusal_is_not_transient() {
-        let (place, source) = (|| "valkey".to_owned(), || "no".into());
+        let (store_name, source) = (|| "valkey".to_owned(), || "no".into());
         let unreachable = CountsError::Unreachable {
-            place: place(),
+            store_name: store_name(),
             source: source(),
         };
         let late = CountsError::Late {
-            place: place(),
+            store_name: store_name(),
             source: source(),
         };
         let refused = CountsError::Rejected {
-            place: place(),
+            store_name: store_name(),
             refusal: "is too old",
             remedy: "run another",
             source: source(),

@@ -35,7 +35,7 @@ impl LedgerRole {
     #[must_use]
     pub fn lease_terms(self) -> LeaseTerms {
         match self {
-            Self::Root(lending) => lending,
+            Self::Root(lease_terms) => lease_terms,
             Self::Alone | Self::DataCenter(_) => LeaseTerms::default(),
         }
     }
@@ -151,9 +151,9 @@ impl InitialLedger {
             (LedgerRole::Alone, None) => Self::Alone,
             (_, Some(keeper)) if keeper == identity => Self::AsLeft,
             (LedgerRole::DataCenter(data_center), _) => Self::DataCenter(incarnation, data_center),
-            (LedgerRole::Root(lending), Some(_)) => Self::Epoch(incarnation, lending),
+            (LedgerRole::Root(lease_terms), Some(_)) => Self::Epoch(incarnation, lease_terms),
             (LedgerRole::Root(_), None) if is_first_start => Self::First(incarnation),
-            (LedgerRole::Root(lending), None) => Self::FoundEmpty(incarnation, lending),
+            (LedgerRole::Root(lease_terms), None) => Self::FoundEmpty(incarnation, lease_terms),
         }
     }
 
@@ -172,14 +172,14 @@ impl InitialLedger {
             Self::DataCenter(incarnation, data_center) => {
                 Ledger::below_root(incarnation, data_center)
             }
-            Self::Epoch(incarnation, lending) => {
+            Self::Epoch(incarnation, lease_terms) => {
                 let mut ledger = left.unwrap_or_default();
-                ledger.begin_epoch(incarnation, lending, now);
+                ledger.begin_epoch(incarnation, lease_terms, now);
                 ledger
             }
             Self::First(incarnation) => Ledger::first_start(incarnation),
-            Self::FoundEmpty(incarnation, lending) => {
-                Ledger::found_empty(incarnation, lending, now)
+            Self::FoundEmpty(incarnation, lease_terms) => {
+                Ledger::found_empty(incarnation, lease_terms, now)
             }
         }
     }
@@ -269,7 +269,7 @@ impl LedgerOperation {
     pub fn perform(
         &self,
         ledger: &mut Ledger,
-        lending: LeaseTerms,
+        lease_terms: LeaseTerms,
         now: Timestamp,
     ) -> Option<Exchange> {
         match self {
@@ -281,7 +281,7 @@ impl LedgerOperation {
                 if let Some(news) = root_reply {
                     ledger.handle_upstream(news.clone(), now);
                 }
-                let reply = ledger.handle_sync(SyncRequest::clone(request), lending, now);
+                let reply = ledger.handle_sync(SyncRequest::clone(request), lease_terms, now);
                 let is_due = ledger.is_upstream_due(*is_wanted, now);
                 let upstream_sync = is_due.then(|| ledger.poll_upstream(now)).flatten();
                 let upstream = ledger.upstream().filter(|_| upstream_sync.is_none());

@@ -39,7 +39,7 @@ pub struct NodeSettings {
     /// Ticket keys, newest first; at least one.
     pub ticket_keys: Vec<[u8; 32]>,
     /// Id of the deployment.
-    pub birth: DeploymentId,
+    pub deployment_id: DeploymentId,
     /// Secret key of the deployment's lotteries.
     pub lottery_key: LotteryKey,
     /// Name of the data center.
@@ -118,7 +118,7 @@ impl Node {
             clock: Arc::clone(&clock),
             stores,
             ring: ArcSwap::from_pointee(KeyRing::new(&settings.ticket_keys)),
-            birth: settings.birth,
+            deployment_id: settings.deployment_id,
             random: Random::new()?,
             data_center: settings.data_center,
         });

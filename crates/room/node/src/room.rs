@@ -52,7 +52,7 @@ pub(crate) struct Shared {
     pub(crate) clock: Arc<dyn NodeClock>,
     pub(crate) stores: Stores,
     pub(crate) ring: ArcSwap<KeyRing>,
-    pub(crate) birth: DeploymentId,
+    pub(crate) deployment_id: DeploymentId,
     pub(crate) random: Random,
     pub(crate) data_center: String,
     /// File of this process in the data folder; `None` if no other process serves visitors.
@@ -119,9 +119,9 @@ impl RoomHandle {
         let name = config.name.to_string();
         let here = identity.data_center;
         let opened_at = shared.clock.now();
-        let ledgers = shared.stores.ledgers(&name, shared.birth, here);
+        let ledgers = shared.stores.ledgers(&name, shared.deployment_id, here);
         let about = format!("room {name}");
-        let feed = shared.stores.hearing(&name, shared.birth, &about);
+        let feed = shared.stores.hearing(&name, shared.deployment_id, &about);
         let override_state = overrides::OverrideState::new(feed);
         let rules = in_room_time(config.rules, &*shared.clock);
         let before = shared.process.as_ref();

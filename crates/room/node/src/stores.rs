@@ -59,8 +59,13 @@ impl Stores {
         }
     }
 
-    pub(crate) fn ledgers(&self, room: &str, birth: DeploymentId, here: DataCenterId) -> Ledgers {
-        let key = |level: &str| RecordKey(format!("{room}/{:016x}/{level}", birth.0));
+    pub(crate) fn ledgers(
+        &self,
+        room: &str,
+        deployment_id: DeploymentId,
+        here: DataCenterId,
+    ) -> Ledgers {
+        let key = |level: &str| RecordKey(format!("{room}/{:016x}/{level}", deployment_id.0));
         let ledger = |store: &Arc<dyn Store>, key, role| {
             StoredLedger::new(Arc::clone(store), key, room, role)
         };
@@ -94,11 +99,14 @@ impl Stores {
     pub fn hearing<R: Record>(
         &self,
         name: &str,
-        birth: DeploymentId,
+        deployment_id: DeploymentId,
         about: &str,
     ) -> OverrideFeed<R> {
         let record = |store: &Arc<dyn Store>, end: &str| {
-            OverrideStore::new(Arc::clone(store), &format!("{name}/{:016x}{end}", birth.0))
+            OverrideStore::new(
+                Arc::clone(store),
+                &format!("{name}/{:016x}{end}", deployment_id.0),
+            )
         };
         let records = match self {
             Self::Alone(store) => (OverrideStore::new(Arc::clone(store), name), None),

@@ -95,7 +95,7 @@ impl Memory {
         if self.inner.is_unavailable.load(Ordering::Relaxed) {
             return Err(StoreError::Unavailable {
                 doing: "reach",
-                place: "the store in memory".to_owned(),
+                store_name: "the store in memory".to_owned(),
                 source: "unavailable by request of a test".into(),
             });
         }

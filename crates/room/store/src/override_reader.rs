@@ -240,7 +240,7 @@ async fn in_time<R: OverrideRecord>(
         Ok(read) => read.map(Option::unwrap_or_default),
         Err(elapsed) => Err(StoreError::Unavailable {
             doing: "reach within a second",
-            place: format!("the overrides of {about}"),
+            store_name: format!("the overrides of {about}"),
             source: Box::new(elapsed),
         }),
     }

@@ -174,7 +174,7 @@ impl<R: OverrideRecord> OverrideStore<R> {
         let record = loaded.record.as_ref();
         let found = record.map(|record| R::decode(&record.value));
         found.transpose().map_err(|source| StoreError::Rejected {
-            place: format!("the record {}", self.overrides.0),
+            store_name: format!("the record {}", self.overrides.0),
             reason: "has overrides that this program cannot read",
             remedy: "run the version that wrote them, or replace them by a new command",
             source: Box::new(source),

@@ -109,20 +109,20 @@ pub enum StoreError {
         path: String,
     },
     /// The store does not work at present: unreachable, disk full or read-only.
-    #[error("cannot {doing} {place}")]
+    #[error("cannot {doing} {store_name}")]
     Unavailable {
         /// Operation that failed: open, read, write or reach.
         doing: &'static str,
         /// Name of the store: a journal's path, or an address without its password.
-        place: String,
+        store_name: String,
         /// Underlying error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The store replies, but rejects the operation until an operator changes something.
-    #[error("{place} {reason}; {remedy}")]
+    #[error("{store_name} {reason}; {remedy}")]
     Rejected {
         /// Name of the store.
-        place: String,
+        store_name: String,
         /// Reason, in our words.
         reason: &'static str,
         /// Next step of the operator.

@@ -60,7 +60,7 @@ pub struct Checkers {
     local_faults_until: Timestamp,
     /// Time of the newest seat in each data center for a visitor from another one.
     seated_at: BTreeMap<u32, Timestamp>,
-    thrown_out: u64,
+    queued_with_ticket: u64,
     violations: Vec<Violation>,
     violation_count: u64,
     /// Visitors whose session was ended with a ticket other than their newest.
@@ -137,7 +137,7 @@ impl Checkers {
             faults_until: Timestamp::ZERO,
             local_faults_until: Timestamp::ZERO,
             seated_at: BTreeMap::new(),
-            thrown_out: 0,
+            queued_with_ticket: 0,
             violations: Vec::new(),
             violation_count: 0,
             logged_out: BTreeSet::new(),
@@ -170,8 +170,8 @@ impl Checkers {
 
     /// Returns the number of visitors with a valid ticket who were queued.
     #[must_use]
-    pub fn thrown_out(&self) -> u64 {
-        self.thrown_out
+    pub fn queued_with_ticket(&self) -> u64 {
+        self.queued_with_ticket
     }
 
     /// Records the highest limits of all nodes from now on.

@@ -263,7 +263,7 @@ impl Measure {
             self.local_requests as f64 / f64::from(nodes.max(1)) / secs;
         stats.global_calls_per_data_center_and_second =
             self.global_requests as f64 / self.data_centers.len().max(1) as f64 / secs;
-        stats.thrown_out = checkers.thrown_out();
+        stats.queued_with_ticket = checkers.queued_with_ticket();
         stats.events = events;
         (stats, self.samples, self.data_centers)
     }

@@ -84,7 +84,7 @@ pub struct RunStatistics {
     /// Requests to the global store, per data center and second.
     pub global_calls_per_data_center_and_second: f64,
     /// Visitors with a valid ticket who were queued.
-    pub thrown_out: u64,
+    pub queued_with_ticket: u64,
     /// Simulated events.
     pub events: u64,
 }

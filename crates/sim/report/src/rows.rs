@@ -85,7 +85,9 @@ pub(super) const GROUPS: [Group; 6] = [
             row("queued", |f| count(f.queued)),
             row("admitted", |f| count(f.admitted)),
             row("left while waiting", |f| count(f.abandoned)),
-            row("queued with a valid ticket", |f| bad_count(f.thrown_out)),
+            row("queued with a valid ticket", |f| {
+                bad_count(f.queued_with_ticket)
+            }),
         ],
     },
     Group {

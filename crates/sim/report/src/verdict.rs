@@ -33,7 +33,7 @@ fn of(outcome: &Outcome) -> Sentence {
     }
     Sentence {
         text,
-        is_bad: is_over || !outcome.violations.is_empty() || stats.thrown_out > 0,
+        is_bad: is_over || !outcome.violations.is_empty() || stats.queued_with_ticket > 0,
     }
 }
 

@@ -284,7 +284,7 @@ impl Cluster {
     ///
     /// With the evidence, if one of them does not hold.
     pub fn assert_kept(&self, counters: &VisitorCounts) {
-        self.assert_nobody_thrown_out(counters);
+        self.assert_no_valid_ticket_queued(counters);
         let evidence = self.origin.evidence();
         assert!(
             self.origin.verdict().is_within_limits(),
@@ -299,14 +299,14 @@ impl Cluster {
     /// # Panics
     ///
     /// With the evidence, if that happened.
-    pub fn assert_nobody_thrown_out(&self, counters: &VisitorCounts) {
+    pub fn assert_no_valid_ticket_queued(&self, counters: &VisitorCounts) {
         let verdict = self.origin.verdict();
         eprintln!(
             "{verdict:?}\nby minute: {:?}\n{counters}",
             self.origin.minutes()
         );
         assert_eq!(
-            counters.queued_with_valid_ticket, 0,
+            counters.queued_with_ticket, 0,
             "valid tickets were queued: {counters}"
         );
     }

@@ -169,7 +169,7 @@ mod tests {
         let switch = Switch::start(server_of(1).await).await;
         let mut stream = TcpStream::connect(switch.address()).await.unwrap();
         assert_eq!(ask(&mut stream).await, Some(1));
-        let (_, answer) = tokio::join!(switch.next_data(), ask(&mut stream));
-        assert_eq!(answer, Some(1));
+        let (_, response) = tokio::join!(switch.next_data(), ask(&mut stream));
+        assert_eq!(response, Some(1));
     }
 }

@@ -262,8 +262,8 @@ impl Browser {
     /// Sends a command that only Chromium knows.
     async fn command(&self, name: &'static str, parameters: Value) -> Value {
         let command = DevToolsCommand { name, parameters };
-        let answer: Result<Value, CmdError> = self.page.issue_cmd(command).await;
-        answer.expect(OBEYS)
+        let response: Result<Value, CmdError> = self.page.issue_cmd(command).await;
+        response.expect(OBEYS)
     }
 }
 

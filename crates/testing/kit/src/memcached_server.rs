@@ -66,7 +66,7 @@ impl MemcachedServer {
     ///
     /// If the server does not reply.
     pub async fn send(&self, command: &str) -> String {
-        let reply = ask(self.port, command).await;
+        let reply = send_command(self.port, command).await;
         reply.unwrap_or_else(|error| panic!("{command}: {error}"))
     }
 
@@ -160,15 +160,15 @@ impl MemcachedServer {
             .args(["-p", &self.port.to_string()])
             .args(&self.arguments);
         let port = self.port;
-        let answers = async || ask(port, "version").await.is_ok();
-        self.process = Process::start(&mut command, answers).await;
+        let is_up = async || send_command(port, "version").await.is_ok();
+        self.process = Process::start(&mut command, is_up).await;
         self.process.is_some()
     }
 }
 
 /// Sends a command over its own connection, and returns all before the reply to a command without
 /// an effect.
-async fn ask(port: u16, command: &str) -> io::Result<String> {
+async fn send_command(port: u16, command: &str) -> io::Result<String> {
     let asking = async {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
         stream
@@ -188,8 +188,8 @@ async fn ask(port: u16, command: &str) -> io::Result<String> {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
-        let answer = received.strip_suffix(end).unwrap_or(&received);
-        Ok(String::from_utf8_lossy(answer).into_owned())
+        let response = received.strip_suffix(end).unwrap_or(&received);
+        Ok(String::from_utf8_lossy(response).into_owned())
     };
     timeout(TIMEOUT, asking).await?
 }

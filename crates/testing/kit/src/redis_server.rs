@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 pub use self::cluster::RedisCluster;
 pub use self::impostor::{Behaviour, Impostor};
-pub use self::resp::{Reply, ask};
+pub use self::resp::{Reply, send_command};
 pub use self::sentinel::RedisSentinel;
 use crate::process::{self, Process, TRIES};
 use crate::waiting::eventually;
@@ -115,8 +115,8 @@ impl RedisServer {
     ///
     /// If the server does not reply.
     pub async fn send(&self, command: &[&str]) -> Reply {
-        let asked = ask(self.port, &[command]).await;
-        asked.unwrap_or_else(|error| panic!("{command:?}: {error}"))
+        let reply = send_command(self.port, &[command]).await;
+        reply.unwrap_or_else(|error| panic!("{command:?}: {error}"))
     }
 
     /// Sends a command that must succeed.
@@ -203,8 +203,8 @@ impl RedisServer {
 /// Starts a redis-server. Returns `None` if its port was taken meanwhile.
 async fn start(command: &mut Command, port: u16) -> Option<Process> {
     // A server that wants a password or loads its data also replies.
-    let answers = async || ask(port, &[&["PING"]]).await.is_ok();
-    Process::start(command, answers).await
+    let is_up = async || send_command(port, &[&["PING"]]).await.is_ok();
+    Process::start(command, is_up).await
 }
 
 /// Returns a port that was free a moment ago, low enough for the second port of a cluster.

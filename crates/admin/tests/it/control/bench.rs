@@ -120,7 +120,7 @@ impl Bench {
         let settings = NodeSettings {
             folder: None,
             ticket_keys: vec![[7; 32]],
-            birth: DeploymentId(1),
+            deployment_id: DeploymentId(1),
             lottery_key: LotteryKey([1; 16]),
             data_center: "San Jose".to_owned(),
             rooms: config.rooms,

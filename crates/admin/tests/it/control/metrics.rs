@@ -81,7 +81,7 @@ fn rate_limits() -> RateLimitServiceStats {
 
 fn limit() -> LimitStats {
     LimitStats {
-        calls: [("admit", 22), ("reject", 23)].into(),
+        calls: [("allow", 22), ("reject", 23)].into(),
         keys: 24,
         keys_max: 25,
         crowded: 26,

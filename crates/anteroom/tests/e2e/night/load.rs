@@ -27,7 +27,6 @@ async fn queued_responses(stage: &Stage) -> f64 {
 /// Waits until all active visitors have left and all others have polled again, twice on average: a
 /// visitor who could enter would have entered.
 async fn assert_nobody_enters(stage: &Stage) {
-    #[expect(clippy::cast_precision_loss, reason = "hundreds of visitors")]
     let load = f64::from(VISITORS);
     let began = queued_responses(stage).await;
     eventually("all earlier requests have reached the origin", async || {

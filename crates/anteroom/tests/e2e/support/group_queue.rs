@@ -72,7 +72,7 @@ impl GroupQueue {
     pub(crate) async fn open(&mut self) {
         if let Some(keepers) = self.keepers.take() {
             let counters = keepers.stop().await;
-            assert_eq!(counters.queued_with_valid_ticket, 0, "{counters:?}");
+            assert_eq!(counters.queued_with_ticket, 0, "{counters:?}");
         }
     }
 

@@ -62,7 +62,7 @@ async fn after(damage: impl AsyncFnOnce(&mut Stage, &Path), what: &str) {
 
     let endless = endless.stop().await;
     assert_eq!(
-        (endless.entered, endless.queued_with_valid_ticket),
+        (endless.entered, endless.queued_with_ticket),
         (5, 0),
         "{endless:?}"
     );
@@ -128,7 +128,7 @@ async fn an_untouched_journal_knows_all_and_has_no_reserve() {
     stage.start().await;
     stage.queues_newcomers("full").await;
     assert_eq!(kept(&stage), Vec::<PathBuf>::new());
-    assert_eq!(endless.stop().await.queued_with_valid_ticket, 0);
+    assert_eq!(endless.stop().await.queued_with_ticket, 0);
     stage.assert_within_limits();
 }
 

@@ -79,7 +79,7 @@ async fn a_journal_on_a_full_disk_admits_nobody_until_there_is_space() {
     assert_recovered(&stage, &operator).await;
     let endless = endless.stop().await;
     assert_eq!(
-        (endless.entered, endless.queued_with_valid_ticket),
+        (endless.entered, endless.queued_with_ticket),
         (5, 0),
         "{endless:?}"
     );

@@ -28,10 +28,10 @@ async fn paused_for_longer_than_its_lease_it_keeps_limits_and_works_again() {
     .await;
     let (endless, load) = (endless.stop().await, load.stop().await);
     assert_eq!(
-        (endless.entered, endless.queued_with_valid_ticket),
+        (endless.entered, endless.queued_with_ticket),
         (3, 0),
         "{endless:?}"
     );
-    assert_eq!(load.queued_with_valid_ticket, 0, "{load:?}");
+    assert_eq!(load.queued_with_ticket, 0, "{load:?}");
     stage.assert_within_limits();
 }

@@ -44,8 +44,8 @@ impl Failure {
     }
 
     /// Converts the error for the caller of the store.
-    pub(crate) fn into_counts_error(self, place: &str) -> CountsError {
-        let place = place.to_owned();
+    pub(crate) fn into_counts_error(self, store_name: &str) -> CountsError {
+        let store_name = store_name.to_owned();
         let is_later = matches!(self, Self::Later { .. });
         let (is_unknown, is_busy) = (
             matches!(self, Self::Unknown(_)),
@@ -54,17 +54,17 @@ impl Failure {
         let source = Box::new(self);
         if is_later {
             CountsError::Rejected {
-                place,
+                store_name,
                 refusal: "was written by a later version of this program",
                 remedy: "run that version, or move the file away to start over",
                 source,
             }
         } else if is_unknown {
-            CountsError::Late { place, source }
+            CountsError::Late { store_name, source }
         } else if is_busy {
-            CountsError::Busy { place, source }
+            CountsError::Busy { store_name, source }
         } else {
-            CountsError::Unreachable { place, source }
+            CountsError::Unreachable { store_name, source }
         }
     }
 }

@@ -22,11 +22,11 @@ use crate::leases::time::FileClock;
 const CACHE_BYTES: usize = 16 << 20;
 
 /// Name of the file in the data folder.
-const NAME: &str = "lent.redb";
+const NAME: &str = "leases.redb";
 /// Name of a file until it is complete, followed by a random number.
-const DRAFT: &str = "lent.redb.new-";
+const DRAFT: &str = "leases.redb.new-";
 /// Name of a damaged file; it replaces an earlier one.
-const ASIDE: &str = "lent.redb.damaged";
+const ASIDE: &str = "leases.redb.damaged";
 
 /// Function that opens a database on a file.
 pub(crate) type Opener = Box<dyn Fn(File) -> Result<Database, DatabaseError> + Send + Sync>;

@@ -58,7 +58,7 @@ impl Default for Bounds {
 pub struct LeaseFile {
     shared: Arc<Shared>,
     /// Name of the file, for errors.
-    place: String,
+    store_name: String,
 }
 
 impl LeaseFile {
@@ -84,7 +84,7 @@ impl LeaseFile {
             opener: Box::new(opener),
         };
         Self {
-            place: format!("the file {}", location.path().display()),
+            store_name: format!("the file {}", location.path().display()),
             shared: Arc::new(Shared::new(location, bounds.bytes_max)),
         }
     }
@@ -148,7 +148,7 @@ impl LeaseFile {
     }
 
     fn failed(&self, failure: Failure) -> CountsError {
-        failure.into_counts_error(&self.place)
+        failure.into_counts_error(&self.store_name)
     }
 }
 
@@ -160,8 +160,8 @@ fn named(client: LeaseKey<'_>) -> Name {
 }
 
 impl LeaseRecords for LeaseFile {
-    fn place(&self) -> &str {
-        &self.place
+    fn store_name(&self) -> &str {
+        &self.store_name
     }
 
     fn partitions(&self) -> u32 {
@@ -216,6 +216,6 @@ impl LeaseRecords for LeaseFile {
 
 impl fmt::Debug for LeaseFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LeaseFile({})", self.place)
+        write!(f, "LeaseFile({})", self.store_name)
     }
 }

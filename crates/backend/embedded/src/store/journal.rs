@@ -68,7 +68,7 @@ pub(super) struct Content {
 /// Open journal.
 pub(super) struct Journal {
     database: Database,
-    place: String,
+    store_name: String,
     about: About,
     progress: ProgressFile,
     clock: Arc<dyn Clock>,
@@ -79,13 +79,13 @@ impl Journal {
     pub(super) fn new(
         (database, about): (Database, About),
         progress: ProgressFile,
-        place: String,
+        store_name: String,
         clock: Arc<dyn Clock>,
     ) -> Self {
         let count = about.count.max(progress.content.count);
         Self {
             database,
-            place,
+            store_name,
             about: About { count, ..about },
             progress,
             clock,
@@ -178,7 +178,7 @@ impl Journal {
     fn unwritten(&self, source: Box<dyn Error + Send + Sync>) -> StoreError {
         StoreError::Unavailable {
             doing: "write",
-            place: self.place.clone(),
+            store_name: self.store_name.clone(),
             source,
         }
     }

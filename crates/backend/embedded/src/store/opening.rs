@@ -279,8 +279,13 @@ impl Location<'_> {
     }
 
     fn journal(&self, database: Database, about: About, progress: ProgressFile) -> Journal {
-        let place = display_name(&self.dir.journal());
-        Journal::new((database, about), progress, place, Arc::clone(self.clock))
+        let store_name = display_name(&self.dir.journal());
+        Journal::new(
+            (database, about),
+            progress,
+            store_name,
+            Arc::clone(self.clock),
+        )
     }
 
     fn progress_path(&self) -> PathBuf {
@@ -291,10 +296,10 @@ impl Location<'_> {
         &self,
         doing: &'static str,
     ) -> impl FnOnce(E) -> StoreError {
-        let place = display_name(&self.dir.journal());
+        let store_name = display_name(&self.dir.journal());
         move |source| StoreError::Unavailable {
             doing,
-            place,
+            store_name,
             source: source.into(),
         }
     }

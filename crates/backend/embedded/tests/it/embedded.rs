@@ -113,7 +113,7 @@ fn request(child: u64, number: u64, generation: u32, now: Timestamp) -> SyncRequ
 
 async fn grant(store: &Arc<Embedded>, request: &SyncRequest) -> LeaseReply {
     match sync(store, request).await {
-        Ok(Reply::Granted(answer)) => answer,
+        Ok(Reply::Granted(reply)) => reply,
         other => panic!("expected a lease, got {other:?}"),
     }
 }
@@ -135,17 +135,17 @@ async fn the_embedded_store_conforms() {
 async fn the_lease_of_a_crashed_predecessor_counts_as_used() {
     let bench = Bench::new();
     let first = bench.store();
-    let answer = grant(&first, &request(1, 1, 0, bench.clock.now())).await;
-    assert_eq!(answer.granted.seats, 5);
+    let reply = grant(&first, &request(1, 1, 0, bench.clock.now())).await;
+    assert_eq!(reply.granted.seats, 5);
     drop(first);
     let second = bench.store();
-    let answer = grant(&second, &request(2, 1, 0, bench.clock.now())).await;
+    let reply = grant(&second, &request(2, 1, 0, bench.clock.now())).await;
     assert_eq!(
-        answer.snapshot.phantoms, 5,
+        reply.snapshot.phantoms, 5,
         "five seats; its credits had no sessions to extend"
     );
-    assert_eq!(answer.granted.seats, 5);
-    assert_eq!(answer.inherited.total(), 0, "four visitors were ahead");
+    assert_eq!(reply.granted.seats, 5);
+    assert_eq!(reply.inherited.total(), 0, "four visitors were ahead");
 }
 
 #[tokio::test]
@@ -171,9 +171,9 @@ async fn a_successor_gets_nothing_before_its_predecessor_closes() {
     grant(&old, &goodbye).await;
     old.close().await;
     assert!(matches!(old.load(&shop()).await, Err(StoreError::Closed)));
-    let answer = grant(&new, &request(2, 1, 0, bench.clock.now())).await;
+    let reply = grant(&new, &request(2, 1, 0, bench.clock.now())).await;
     assert_eq!(
-        answer.snapshot.phantoms, 0,
+        reply.snapshot.phantoms, 0,
         "the predecessor returned everything"
     );
 }
@@ -190,9 +190,9 @@ async fn a_full_disk_fails_writes_until_it_works_again() {
         assert!(failed.is_err());
     }
     bench.faults.set_full(false);
-    let answer = grant(&store, &request(1, 4, 1, bench.clock.now())).await;
-    assert_eq!(answer.generation, Some(1), "the lease continues");
-    assert_eq!(answer.snapshot.phantoms, 0);
+    let reply = grant(&store, &request(1, 4, 1, bench.clock.now())).await;
+    assert_eq!(reply.generation, Some(1), "the lease continues");
+    assert_eq!(reply.snapshot.phantoms, 0);
     assert_eq!(store.rewritten_total(), 0);
 }
 
@@ -202,12 +202,12 @@ async fn a_deleted_folder_is_rewritten_from_memory() {
     let store = bench.store();
     grant(&store, &request(1, 1, 0, bench.clock.now())).await;
     fs::remove_dir_all(bench.dir.path()).unwrap();
-    let answer = grant(&store, &request(1, 2, 1, bench.clock.now())).await;
-    assert_eq!(answer.generation, Some(1));
+    let reply = grant(&store, &request(1, 2, 1, bench.clock.now())).await;
+    assert_eq!(reply.generation, Some(1));
     assert_eq!(store.rewritten_total(), 1);
     drop(store);
-    let answer = grant(&bench.store(), &request(2, 1, 0, bench.clock.now())).await;
-    assert_eq!(answer.snapshot.phantoms, 5, "nothing was lost");
+    let reply = grant(&bench.store(), &request(2, 1, 0, bench.clock.now())).await;
+    assert_eq!(reply.snapshot.phantoms, 5, "nothing was lost");
 }
 
 #[tokio::test]
@@ -216,8 +216,8 @@ async fn a_deleted_journal_is_rewritten_from_memory() {
     let store = bench.store();
     grant(&store, &request(1, 1, 0, bench.clock.now())).await;
     fs::remove_file(bench.dir.journal()).unwrap();
-    let answer = grant(&store, &request(1, 2, 1, bench.clock.now())).await;
-    assert_eq!((answer.generation, store.rewritten_total()), (Some(1), 1));
+    let reply = grant(&store, &request(1, 2, 1, bench.clock.now())).await;
+    assert_eq!((reply.generation, store.rewritten_total()), (Some(1), 1));
     assert!(bench.dir.journal().exists());
 }
 
@@ -231,8 +231,8 @@ async fn leases_of_another_process_in_a_deleted_folder_are_kept() {
     let new = bench.store();
     grant(&new, &request(2, 1, 0, bench.clock.now())).await;
     drop(new);
-    let answer = grant(&old, &request(3, 1, 0, bench.clock.now())).await;
-    assert_eq!(answer.snapshot.phantoms, 5, "those of the other process");
+    let reply = grant(&old, &request(3, 1, 0, bench.clock.now())).await;
+    assert_eq!(reply.snapshot.phantoms, 5, "those of the other process");
 }
 
 #[tokio::test]
@@ -401,10 +401,10 @@ async fn granted_after(damage: impl FnOnce(&Bench)) -> (u32, Option<String>) {
     grant(&bench.store(), &request(1, 1, 0, bench.clock.now())).await;
     damage(&bench);
     let next = bench.store();
-    let answer = grant(&next, &request(2, 1, 0, bench.clock.now())).await;
+    let reply = grant(&next, &request(2, 1, 0, bench.clock.now())).await;
     let lost = next.loss().map(|loss| loss.to_string());
-    assert_eq!(lost.is_some(), answer.snapshot.reopens_at.is_some());
-    (answer.granted.seats, lost)
+    assert_eq!(lost.is_some(), reply.snapshot.reopens_at.is_some());
+    (reply.granted.seats, lost)
 }
 
 #[tokio::test]
@@ -457,8 +457,8 @@ async fn an_older_copy_is_noticed_even_one_write_behind() {
     drop(store);
     fs::write(bench.dir.journal(), copy).unwrap();
     let next = bench.store();
-    let answer = grant(&next, &request(2, 1, 0, bench.clock.now())).await;
-    assert_eq!(answer.granted.seats, 0);
+    let reply = grant(&next, &request(2, 1, 0, bench.clock.now())).await;
+    assert_eq!(reply.granted.seats, 0);
     assert!(next.loss().unwrap().to_string().contains("older copy"));
 }
 
@@ -481,24 +481,21 @@ async fn a_reserve_survives_a_restart_and_ends_with_earlier_seats() {
             ..request(child, number, generation, now)
         }
     };
-    let answer = grant(&bench.store(), &shorter(2, 1, 0)).await;
-    let reopens_at = answer.snapshot.reopens_at.unwrap();
+    let reply = grant(&bench.store(), &shorter(2, 1, 0)).await;
+    let reopens_at = reply.snapshot.reopens_at.unwrap();
     assert!(
         reopens_at >= lost_at + DurationMs(310_000),
         "{reopens_at:?}"
     );
     bench.clock.0.store(reopens_at.0 - 1_000, Ordering::SeqCst);
     let next = bench.store();
-    let answer = grant(&next, &shorter(3, 1, 0)).await;
-    assert_eq!(answer.snapshot.reopens_at, Some(reopens_at));
-    assert_eq!(answer.granted.seats, 0);
+    let reply = grant(&next, &shorter(3, 1, 0)).await;
+    assert_eq!(reply.snapshot.reopens_at, Some(reopens_at));
+    assert_eq!(reply.granted.seats, 0);
     bench.clock.0.store(reopens_at.0 + 2_000, Ordering::SeqCst);
-    grant(&next, &shorter(3, 2, answer.generation.unwrap())).await;
-    let answer = grant(&next, &shorter(3, 3, answer.generation.unwrap())).await;
-    assert_eq!(
-        (answer.snapshot.reopens_at, answer.granted.seats),
-        (None, 5)
-    );
+    grant(&next, &shorter(3, 2, reply.generation.unwrap())).await;
+    let reply = grant(&next, &shorter(3, 3, reply.generation.unwrap())).await;
+    assert_eq!((reply.snapshot.reopens_at, reply.granted.seats), (None, 5));
 }
 
 #[tokio::test]

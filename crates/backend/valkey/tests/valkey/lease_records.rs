@@ -23,7 +23,7 @@ const CLIENT: LeaseKey<'_> = LeaseKey {
     key: ClientKey(1),
 };
 /// Key of that client's record at the server.
-const NAME: &str = "anteroom:{lent~0}:api:00000000000000000000000000000001";
+const NAME: &str = "anteroom:{leases~0}:api:00000000000000000000000000000001";
 
 fn records(address: &ValkeyAddress) -> ValkeyLeases {
     ValkeyLeases::new(address, "anteroom").unwrap()

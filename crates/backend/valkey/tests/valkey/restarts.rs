@@ -106,7 +106,11 @@ async fn a_demoted_master_is_replaced() {
     let before = write(&store, b"value").await.unwrap();
 
     eventually("the sentinel begins a failover", async || {
-        watcher.ask(&["SENTINEL", "FAILOVER", "world"]).await.text() == "OK"
+        watcher
+            .send_command(&["SENTINEL", "FAILOVER", "world"])
+            .await
+            .text()
+            == "OK"
     })
     .await;
     eventually("the replica is written to", async || {
@@ -133,10 +137,10 @@ async fn a_master_that_was_replaced_without_notice_is_left() {
     let watcher = RedisSentinel::start("world", &old).await;
     let store = store(&sentinel(watcher.port(), "world"));
     let before = write(&store, b"value").await.unwrap();
-    watcher.ask(&["SENTINEL", "REMOVE", "world"]).await;
+    watcher.send_command(&["SENTINEL", "REMOVE", "world"]).await;
     let port = new.port().to_string();
     watcher
-        .ask(&["SENTINEL", "MONITOR", "world", "127.0.0.1", &port, "1"])
+        .send_command(&["SENTINEL", "MONITOR", "world", "127.0.0.1", &port, "1"])
         .await;
     eventually("the new master is used", async || {
         let loaded = store.load(&key()).await;

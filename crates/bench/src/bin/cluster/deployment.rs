@@ -288,7 +288,7 @@ fn settings(membership: &Membership, data_center: String, rooms: Vec<RoomConfig>
     NodeSettings {
         folder: None,
         ticket_keys: membership.ticket_keys.clone(),
-        birth: membership.deployment.deployment_id,
+        deployment_id: membership.deployment.deployment_id,
         lottery_key: membership.deployment.lottery_key,
         data_center,
         rooms,

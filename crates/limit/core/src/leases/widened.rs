@@ -157,7 +157,7 @@ impl LeasedLimit {
 
 fn widen(policy: Policy, ttl: DurationUs) -> Result<Policy, NotLeasableError> {
     let (mut rate, mut settings) = (policy.rate(), policy.settings());
-    match policy.row().lent {
+    match policy.row().lease_rule {
         LeaseRule::Never => return Err(NotLeasableError::LeakyBucket),
         LeaseRule::EndsWithWindow => return Ok(policy),
         LeaseRule::LongerWindow => {

@@ -191,7 +191,7 @@ async fn each_client_gets_what_the_limit_allows() {
     let site = Site::behind(vec![limit("api", a_minute(5))]);
     assert_eq!(site.allowed(20, "/", "192.0.2.7").await, 5);
     assert_eq!(site.allowed(20, "/", "192.0.2.8").await, 5);
-    assert_eq!(site.events("api"), [("admit", 10), ("reject", 30)]);
+    assert_eq!(site.events("api"), [("allow", 10), ("reject", 30)]);
     tokio::time::advance(Duration::from_secs(60)).await;
     assert_eq!(site.allowed(20, "/", "192.0.2.7").await, 5);
 }
@@ -226,8 +226,8 @@ async fn a_request_that_one_limit_rejects_costs_nothing_at_the_others() {
         limit("burst", a_minute(2)),
     ]);
     assert_eq!(site.allowed(50, "/", "192.0.2.7").await, 2);
-    assert_eq!(site.events("day"), [("admit", 2)]);
-    assert_eq!(site.events("burst"), [("admit", 2), ("reject", 48)]);
+    assert_eq!(site.events("day"), [("allow", 2)]);
+    assert_eq!(site.events("burst"), [("allow", 2), ("reject", 48)]);
     let last = site.send_to(Method::GET, "/", "192.0.2.7").await;
     let state = last.headers()["ratelimit"].to_str().unwrap();
     assert!(state.starts_with("\"day\";r=8;"), "{state}");
@@ -264,7 +264,7 @@ async fn a_limit_in_shadow_mode_allows_everything() {
     assert!(state.starts_with("\"strict\";r=9;"), "{state}");
     // It does not count what another limit rejects.
     assert_eq!(site.allowed(20, "/", "192.0.2.7").await, 9);
-    assert_eq!(site.events("new"), [("admit", 2), ("shadow", 8)]);
+    assert_eq!(site.events("new"), [("allow", 2), ("shadow", 8)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -304,7 +304,7 @@ async fn a_made_up_value_does_not_hide_a_client() {
         state.starts_with("\"keyed\";r=0;") && !state.contains(','),
         "{state}"
     );
-    assert_eq!(site.events("keyed"), [("admit", 2), ("reject", 2)]);
+    assert_eq!(site.events("keyed"), [("allow", 2), ("reject", 2)]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -62,7 +62,7 @@ pub async fn check(stage: &dyn Harness) -> Result<(), CountsError> {
 fn limits_that_cannot_be_leased_are_rejected_with_limit_and_store(node: &dyn SharedCounts) {
     for (name, policy) in policies(REQUESTS) {
         let checked = node.check(name, &policy);
-        let is_never_leased = policy.row().lent == LeaseRule::Never;
+        let is_never_leased = policy.row().lease_rule == LeaseRule::Never;
         assert_eq!(checked.is_err(), is_never_leased, "{name}: {checked:?}");
         if let Err(error) = checked {
             assert!(matches!(error, UnfitError::NotLeasable { .. }));

@@ -139,7 +139,7 @@ fn read_head(text: &str) -> Option<(EpochId, LeasedLimit)> {
 
 /// Reads the state of a limit that can be leased.
 fn read_state(text: &str) -> Option<State> {
-    let is_leasable = |state: &State| match state.kind().map(|kind| kind.row().lent) {
+    let is_leasable = |state: &State| match state.kind().map(|kind| kind.row().lease_rule) {
         Some(LeaseRule::Never) => false,
         Some(LeaseRule::LongerWindow | LeaseRule::SmallerBurst | LeaseRule::EndsWithWindow)
         | None => true,

@@ -105,7 +105,7 @@ impl LeasedCounts {
     }
 
     fn counts_error(&self, error: LeaseError) -> CountsError {
-        error.into_counts_error(self.inner.store.place())
+        error.into_counts_error(self.inner.store.store_name())
     }
 
     fn client_request<'c>(&self, acquires: &'c [SharedAcquire<'c>]) -> ClientRequest<'c> {
@@ -253,6 +253,6 @@ impl SharedCounts for LeasedCounts {
 
 impl fmt::Debug for LeasedCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "LeasedCounts({})", self.inner.store.place())
+        write!(f, "LeasedCounts({})", self.inner.store.store_name())
     }
 }

@@ -39,8 +39,8 @@ impl LeaseError {
     }
 
     /// Converts to the public error. Nothing was acquired in any of these cases.
-    pub(crate) fn into_counts_error(self, place: &str) -> CountsError {
-        let place = place.to_owned();
+    pub(crate) fn into_counts_error(self, store_name: &str) -> CountsError {
+        let store_name = store_name.to_owned();
         let refused = match &self {
             Self::Store(error) => match **error {
                 CountsError::Rejected {
@@ -70,14 +70,14 @@ impl LeaseError {
         let source = Box::new(self);
         match refused {
             Some((refusal, remedy)) => CountsError::Rejected {
-                place,
+                store_name,
                 refusal,
                 remedy,
                 source,
             },
-            None if is_busy => CountsError::Busy { place, source },
-            None if is_late => CountsError::Late { place, source },
-            None => CountsError::Unreachable { place, source },
+            None if is_busy => CountsError::Busy { store_name, source },
+            None if is_late => CountsError::Late { store_name, source },
+            None => CountsError::Unreachable { store_name, source },
         }
     }
 }

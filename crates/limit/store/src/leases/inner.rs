@@ -136,7 +136,7 @@ impl Inner {
         let Some(error) = failed else {
             if state.circuit.is_lost() {
                 tracing::info!(
-                    store = self.store.place(),
+                    store = self.store.store_name(),
                     "store available, leases granted again"
                 );
             }
@@ -149,7 +149,7 @@ impl Inner {
         state.last_error = Some(error.clone());
         if state.circuit.handle_failure(now, self.draws.number()) {
             tracing::warn!(
-                store = self.store.place(),
+                store = self.store.store_name(),
                 %error,
                 "store unavailable, no leases granted"
             );

@@ -226,7 +226,7 @@ impl Inner {
             parent::grant(leased_limit, epoch, record.as_ref(), request, grant.now).reply;
         if answer.granted != grant.granted {
             self.counters.disagreements.add(1);
-            let store = self.store.place();
+            let store = self.store.store_name();
             tracing::error!(
                 store,
                 limit = pending.limit,
@@ -301,7 +301,7 @@ impl Inner {
                 return Err(LeaseError::NewerRecord);
             }
             Some(Err(error)) => {
-                tracing::error!(%error, store = self.store.place(), "epoch record unreadable");
+                tracing::error!(%error, store = self.store.store_name(), "epoch record unreadable");
                 None
             }
         };
@@ -347,7 +347,7 @@ impl Inner {
         if has_begun {
             self.counters.epochs_begun.add(1);
             tracing::warn!(
-                store = self.store.place(),
+                store = self.store.store_name(),
                 number = epoch.id.number,
                 "lease epoch begins: {}",
                 meaning(epoch.before)

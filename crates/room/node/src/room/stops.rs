@@ -261,7 +261,7 @@ impl RoomHandle {
         Err(RoomCommandError::Away(ChangeError::Store(
             StoreError::Unavailable {
                 doing: "write within two seconds",
-                place: format!("the overrides of room {}", self.name),
+                store_name: format!("the overrides of room {}", self.name),
                 source: failed,
             },
         )))

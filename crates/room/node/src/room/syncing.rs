@@ -172,7 +172,7 @@ impl RoomHandle {
                 room: self.name.clone(),
                 source: StoreError::Unavailable {
                     doing: "write into",
-                    place: "the data folder".to_owned(),
+                    store_name: "the data folder".to_owned(),
                     source: Box::new(source),
                 },
             })
@@ -350,7 +350,7 @@ fn timed_out(room: &str, elapsed: tokio::time::error::Elapsed) -> SyncError {
         room: room.to_owned(),
         source: StoreError::Unavailable {
             doing: "reach in time",
-            place: format!("the ledger of room {room}"),
+            store_name: format!("the ledger of room {room}"),
             source: Box::new(elapsed),
         },
     }

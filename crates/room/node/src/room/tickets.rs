@@ -35,7 +35,7 @@ impl RoomHandle {
         let ring = self.shared.ring.load();
         let opened = values
             .iter()
-            .map(|value| ring.open(value, self.shared.birth, &settings.binding));
+            .map(|value| ring.open(value, self.shared.deployment_id, &settings.binding));
         let rank = |ticket: &Ticket| match self.standing(ticket, now) {
             Standing::Active { ends_at } => (2, ends_at),
             Standing::Waiting => (1, Timestamp(u64::MAX - ticket.bucket.0)),
@@ -56,6 +56,6 @@ impl RoomHandle {
         let settings = self.settings.load();
         let ring = self.shared.ring.load();
         let nonce = self.shared.random.nonce();
-        ring.seal(ticket, self.shared.birth, &settings.binding, nonce)
+        ring.seal(ticket, self.shared.deployment_id, &settings.binding, nonce)
     }
 }

@@ -41,7 +41,7 @@ impl Bench {
         let settings = NodeSettings {
             folder: None,
             ticket_keys: self.dir.ticket_keys().unwrap(),
-            birth: deployment.deployment_id,
+            deployment_id: deployment.deployment_id,
             lottery_key: deployment.lottery_key,
             data_center: "sjc".to_owned(),
             rooms: configs(rooms),

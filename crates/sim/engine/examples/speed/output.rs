@@ -90,7 +90,7 @@ impl fmt::Display for Measured {
         writeln!(
             f,
             "waiting at most {}; {} admitted, {} left while waiting, {} queued with a valid ticket",
-            self.waiting_max, stats.admitted, stats.abandoned, stats.thrown_out
+            self.waiting_max, stats.admitted, stats.abandoned, stats.queued_with_ticket
         )?;
         writeln!(
             f,

@@ -126,7 +126,7 @@ impl Checkers {
         }
         let end = ticket.seats.ends_at().unwrap_or_default();
         if end > node_now && end > now + self.tolerance {
-            self.thrown_out += 1;
+            self.queued_with_ticket += 1;
             self.report(Invariant::Inside, now, || {
                 let left = end.since(now);
                 format!("a visitor was queued although its ticket was valid for {left} more")
@@ -141,7 +141,7 @@ impl Checkers {
                 // The data center had no seat for it.
                 Some(_) => return,
             };
-            self.thrown_out += 1;
+            self.queued_with_ticket += 1;
             self.report(Invariant::Inside, now, || lost.to_owned());
         }
     }

@@ -100,7 +100,7 @@ impl Stores {
             [only] => only.to_global.to == DurationMs::ZERO,
             _ => false,
         };
-        let lending = if is_one {
+        let lease_terms = if is_one {
             LeaseTerms::default()
         } else {
             LeaseTerms {
@@ -124,7 +124,7 @@ impl Stores {
         let role = if scenario.is_one_node() {
             LedgerRole::Alone
         } else {
-            LedgerRole::Root(lending)
+            LedgerRole::Root(lease_terms)
         };
         let root = store(role, StoreRef::Global);
         Self { locals, root }

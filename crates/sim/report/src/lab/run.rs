@@ -100,7 +100,7 @@ impl StoreKind {
     pub fn check(self, policy: &Policy) -> Result<(), UnfitError> {
         match self {
             Self::Local | Self::Valkey | Self::Memcached => Ok(()),
-            Self::Leases => Leases::lending(policy)
+            Self::Leases => Leases::leased_limit(policy)
                 .map(drop)
                 .map_err(UnfitError::LeasedLimit),
             Self::Gossip | Self::Kafka if policy.counters().is_some() => Ok(()),
@@ -154,8 +154,9 @@ pub fn run(plan: &Plan, traffic: &Traffic) -> Result<Outcome, UnfitError> {
         StoreKind::Local => run_on(Local::new(plan), plan, traffic),
         StoreKind::Valkey => run_on(OneStore::new(plan), plan, traffic),
         StoreKind::Leases => {
-            let lending = Leases::lending(&plan.policy).map_err(UnfitError::LeasedLimit)?;
-            run_on(Leases::new(plan, lending), plan, traffic)
+            let leased_limit =
+                Leases::leased_limit(&plan.policy).map_err(UnfitError::LeasedLimit)?;
+            run_on(Leases::new(plan, leased_limit), plan, traffic)
         }
         StoreKind::Memcached => match plan.policy.counters() {
             Some(counters) => run_on(MemcachedCounters::new(counters), plan, traffic),

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::process::Stdio;
 
 use anteroom_testkit::eventually;
-use anteroom_testkit::redis_server::{Reply, ask};
+use anteroom_testkit::redis_server::{Reply, send_command};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
@@ -81,7 +81,7 @@ impl ClockedServer {
 
     /// Returns how far its clock is ahead of the machine's; `None` without a reply.
     async fn ahead_ms(&self) -> Option<i64> {
-        let Ok(Reply::Array(time)) = ask(self.port, &[&["TIME"]]).await else {
+        let Ok(Reply::Array(time)) = send_command(self.port, &[&["TIME"]]).await else {
             return None;
         };
         let part = |index: usize| time.get(index)?.text().parse::<i64>().ok();

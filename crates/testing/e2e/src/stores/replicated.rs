@@ -94,7 +94,7 @@ async fn info_number(server: &RedisServer, section: &str, name: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_testkit::redis_server::ask;
+    use anteroom_testkit::redis_server::send_command;
 
     use super::*;
 
@@ -102,20 +102,26 @@ mod tests {
     async fn a_replica_after_a_cut_takes_over_without_the_newest_writes() {
         let mut pair = Replicated::start().await;
         let port = pair.address().port();
-        let wrote = ask(port, &[&["SET", "early", "1"]]).await;
+        let wrote = send_command(port, &[&["SET", "early", "1"]]).await;
         assert_eq!(wrote.unwrap().text(), "OK");
         eventually("the replica has it", async || {
             pair.replica.send(&["EXISTS", "early"]).await.text() == "1"
         })
         .await;
         pair.cut_replication();
-        let wrote = ask(port, &[&["SET", "late", "1"]]).await;
+        let wrote = send_command(port, &[&["SET", "late", "1"]]).await;
         assert_eq!(wrote.unwrap().text(), "OK");
         assert!(pair.lag_bytes().await > 0);
         pair.fail_over().await;
-        let has = ask(port, &[&["EXISTS", "early"]]).await.unwrap().text();
+        let has = send_command(port, &[&["EXISTS", "early"]])
+            .await
+            .unwrap()
+            .text();
         assert_eq!(has, "1");
-        let has = ask(port, &[&["EXISTS", "late"]]).await.unwrap().text();
+        let has = send_command(port, &[&["EXISTS", "late"]])
+            .await
+            .unwrap()
+            .text();
         assert_eq!(has, "0");
         assert_eq!(pair.scripts_run_by_replica().await, 0);
     }

@@ -49,7 +49,7 @@ impl Watched {
     /// If that does not happen within a minute.
     pub async fn fail_over(&mut self) {
         eventually("the sentinel is ready", async || {
-            let info = self.sentinel.ask(&["INFO", "sentinel"]).await;
+            let info = self.sentinel.send_command(&["INFO", "sentinel"]).await;
             info.text().contains("sentinel_tilt:0")
         })
         .await;

@@ -99,7 +99,7 @@ impl Run {
     /// Checks only the visitors, where an allocation promises no limit.
     async fn check_visitors(&self, load: Load) -> (VisitorCounts, VisitorCounts) {
         let (stayers, counters) = Self::stop(load).await;
-        self.cluster.assert_nobody_thrown_out(&counters);
+        self.cluster.assert_no_valid_ticket_queued(&counters);
         (stayers, counters)
     }
 

@@ -140,7 +140,7 @@ async fn a_changed_reply_is_noticed() {
         let operations = recording.operations.iter_mut();
         let answers = operations.filter_map(|operation| operation.exchange.as_mut());
         let lent = answers.filter_map(|exchange| match &mut exchange.reply {
-            Reply::Granted(answer) => Some(answer),
+            Reply::Granted(response) => Some(response),
             _ => None,
         });
         lent.last().unwrap().granted.credits += 1;

@@ -77,8 +77,8 @@ impl ActiveVisitor {
             return false;
         };
         let cookie = self.jar.cookie.as_deref();
-        let answer = self.browser.ask(&goal, "/", cookie, what).await;
-        let (has_passed, cookie) = match answer {
+        let response = self.browser.ask(&goal, "/", cookie, what).await;
+        let (has_passed, cookie) = match response {
             Answer::Page { cookie, .. } => (true, cookie),
             Answer::Queue { cookie, .. } => (false, cookie),
             Answer::Failed(_) | Answer::Nothing => (false, Cookie::Kept),

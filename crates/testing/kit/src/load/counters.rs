@@ -21,9 +21,9 @@ pub struct VisitorCounts {
     /// Waiting pages, by the reason that the node gives.
     pub queued: BTreeMap<String, u64>,
     /// Visitors who were queued with a valid ticket: each one violates I3.
-    pub queued_with_valid_ticket: u64,
+    pub queued_with_ticket: u64,
     /// First visitors who were queued with a valid ticket.
-    pub queued_with_valid_ticket_first: Vec<String>,
+    pub queued_with_ticket_first: Vec<String>,
     /// Visitors whose seat was not renewed although they came again soon enough. Allowed only while
     /// a node or a store is unreachable.
     pub ran_out: u64,
@@ -45,9 +45,9 @@ pub struct VisitorCounts {
 
 impl VisitorCounts {
     pub(super) fn throws_out(&mut self, finding: impl FnOnce() -> String) {
-        self.queued_with_valid_ticket += 1;
-        if self.queued_with_valid_ticket_first.len() < FINDINGS_MAX {
-            self.queued_with_valid_ticket_first.push(finding());
+        self.queued_with_ticket += 1;
+        if self.queued_with_ticket_first.len() < FINDINGS_MAX {
+            self.queued_with_ticket_first.push(finding());
         }
     }
 
@@ -82,9 +82,9 @@ impl VisitorCounts {
         for (reason, count) in other.queued {
             *self.queued.entry(reason).or_default() += count;
         }
-        self.queued_with_valid_ticket += other.queued_with_valid_ticket;
-        self.queued_with_valid_ticket_first
-            .extend(other.queued_with_valid_ticket_first);
+        self.queued_with_ticket += other.queued_with_ticket;
+        self.queued_with_ticket_first
+            .extend(other.queued_with_ticket_first);
         self.ran_out += other.ran_out;
         self.ran_out_first.extend(other.ran_out_first);
         self.unanswered += other.unanswered;
@@ -110,7 +110,7 @@ impl fmt::Display for VisitorCounts {
             self.entered,
             self.pages,
             self.queued,
-            self.queued_with_valid_ticket,
+            self.queued_with_ticket,
             self.ran_out,
             self.logged_out,
         )?;
@@ -125,7 +125,7 @@ impl fmt::Display for VisitorCounts {
             self.passed_after_logout.0,
             self.passed_after_logout.1,
         )?;
-        for line in &self.queued_with_valid_ticket_first {
+        for line in &self.queued_with_ticket_first {
             write!(f, "\nthrown out: {line}")?;
         }
         for line in &self.ran_out_first {

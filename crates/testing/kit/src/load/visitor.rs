@@ -133,17 +133,17 @@ impl Visitor {
             let Some(goal) = self.goal() else { continue };
             let (browser, jar) = (self.browser.clone(), self.jar.clone());
             asking.spawn(async move {
-                let answer = browser
+                let response = browser
                     .ask(&goal, path, jar.cookie.as_deref(), PageRequest::Page)
                     .await;
-                (goal, jar, answer)
+                (goal, jar, response)
             });
         }
         let (mut has_page, mut has_answer) = (false, false);
-        while let Some(Ok((goal, sent, answer))) = asking.join_next().await {
-            has_page |= matches!(answer, Answer::Page { .. });
-            has_answer |= !matches!(answer, Answer::Nothing);
-            self.take(&goal, &sent, answer);
+        while let Some(Ok((goal, sent, response))) = asking.join_next().await {
+            has_page |= matches!(response, Answer::Page { .. });
+            has_answer |= !matches!(response, Answer::Nothing);
+            self.take(&goal, &sent, response);
         }
         if has_page {
             self.pages_left = self.pages_left.saturating_sub(1);
@@ -158,11 +158,11 @@ impl Visitor {
     }
 
     /// Records a response and updates the jar, as a browser does: the last cookie stays.
-    fn take(&mut self, goal: &NodeTarget, sent: &Jar, answer: Answer) {
+    fn take(&mut self, goal: &NodeTarget, sent: &Jar, response: Answer) {
         let now = now();
         let counters = Arc::clone(&self.counters);
         let mut counters = counters.lock();
-        match answer {
+        match response {
             Answer::Page {
                 seat_ends_at,
                 visitor,
@@ -250,7 +250,7 @@ impl Visitor {
     /// Sends an old ticket, as a thief would: the response does not change the jar.
     async fn replay(&mut self, old: OldTicket) {
         let Some(goal) = self.goal() else { return };
-        let answer = self
+        let response = self
             .browser
             .ask(
                 &goal,
@@ -264,7 +264,7 @@ impl Visitor {
         let Some(logout) = old.ended else {
             counters.replayed.0 += 1;
             let is_valid = old.jar.ends_at.is_some_and(|ends_at| now < ends_at);
-            if let Answer::Queue { reason, .. } = answer
+            if let Answer::Queue { reason, .. } = response
                 && is_valid
             {
                 let (at, name) = (now.0, &goal.name);
@@ -277,7 +277,7 @@ impl Visitor {
         };
         counters.replayed.1 += 1;
         // A node that knows of the logout may treat the ticket as a new visitor's.
-        if let Answer::Page { visitor, .. } = answer
+        if let Answer::Page { visitor, .. } = response
             && old.jar.visitor == Some(visitor)
         {
             let since = now.since(logout.at);
@@ -287,7 +287,7 @@ impl Visitor {
 
     async fn log_out(&mut self) {
         let Some(goal) = self.goal() else { return };
-        let answer = self
+        let response = self
             .browser
             .ask(&goal, LOGOUT, self.jar.cookie.as_deref(), PageRequest::Page)
             .await;
@@ -296,7 +296,7 @@ impl Visitor {
             at: now(),
             node: goal.name,
         };
-        if !matches!(answer, Answer::Page { .. }) {
+        if !matches!(response, Answer::Page { .. }) {
             return;
         }
         self.counters.lock().logged_out += 1;

@@ -75,17 +75,17 @@ impl Impostor {
 
 /// Serves a connection until the client closes it.
 async fn behave(mut stream: TcpStream, manner: Behaviour) {
-    let answer = match manner {
+    let response = match manner {
         Behaviour::HangsUp => return,
         Behaviour::AnswersHttp => {
             "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
         }
         Behaviour::Silent => "",
-        Behaviour::Answers(answer) => answer,
+        Behaviour::Answers(response) => response,
     };
     let mut received = [0; 4_096];
     while let Ok(1..) = stream.read(&mut received).await {
-        if stream.write_all(answer.as_bytes()).await.is_err() {
+        if stream.write_all(response.as_bytes()).await.is_err() {
             return;
         }
     }

@@ -48,7 +48,7 @@ impl Reply {
 /// # Errors
 ///
 /// Returns an error without a connection, or without a reply within ten seconds.
-pub async fn ask(port: u16, commands: &[&[&str]]) -> io::Result<Reply> {
+pub async fn send_command(port: u16, commands: &[&[&str]]) -> io::Result<Reply> {
     let asking = async {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
         let mut stream = BufReader::new(stream);

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use tempfile::TempDir;
 
-use super::{Process, RedisServer, Reply, TRIES, as_config, ask, free_port, start};
+use super::{Process, RedisServer, Reply, TRIES, as_config, free_port, send_command, start};
 
 /// Sentinel with a quorum of one, which needs half a second to notice a failure.
 #[derive(Debug)]
@@ -70,7 +70,7 @@ impl RedisSentinel {
     /// If the sentinel does not reply.
     pub async fn master(&self) -> Option<u16> {
         let question = ["SENTINEL", "get-master-addr-by-name", &self.service];
-        match self.ask(&question).await {
+        match self.send_command(&question).await {
             Reply::Array(parts) => parts.get(1)?.text().parse().ok(),
             _ => None,
         }
@@ -82,7 +82,10 @@ impl RedisSentinel {
     ///
     /// If the sentinel does not reply.
     pub async fn replicas(&self) -> usize {
-        match self.ask(&["SENTINEL", "REPLICAS", &self.service]).await {
+        match self
+            .send_command(&["SENTINEL", "REPLICAS", &self.service])
+            .await
+        {
             Reply::Array(replicas) => replicas.len(),
             _ => 0,
         }
@@ -93,8 +96,8 @@ impl RedisSentinel {
     /// # Panics
     ///
     /// If the sentinel does not reply.
-    pub async fn ask(&self, command: &[&str]) -> Reply {
-        let asked = ask(self.port, &[command]).await;
-        asked.unwrap_or_else(|error| panic!("{command:?}: {error}"))
+    pub async fn send_command(&self, command: &[&str]) -> Reply {
+        let reply = send_command(self.port, &[command]).await;
+        reply.unwrap_or_else(|error| panic!("{command:?}: {error}"))
     }
 }

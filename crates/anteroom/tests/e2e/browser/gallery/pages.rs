@@ -172,7 +172,7 @@ async fn serve_state(
             _ => Ok(position_endpoint::still_waiting(&view, false).map(Full::new)),
         };
     }
-    let answer = Answer {
+    let response = Answer {
         kind: if state == "after-post" {
             RequestKind::PageAfterPost
         } else {
@@ -186,5 +186,5 @@ async fn serve_state(
         template: None,
         target: request.uri().path(),
     };
-    Ok(respond(&view, answer, look).map(Full::new))
+    Ok(respond(&view, response, look).map(Full::new))
 }

@@ -85,7 +85,7 @@ impl Folder {
     }
 
     pub(crate) fn file(&self) -> PathBuf {
-        self.path("lent.redb")
+        self.path("leases.redb")
     }
 
     /// Returns the sorted names of all files.

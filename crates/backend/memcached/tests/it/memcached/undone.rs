@@ -176,13 +176,13 @@ async fn a_hanging_server_leaves_no_count_at_another_and_is_named() {
     stage.servers[1].pause();
     let error = stage.counts.acquire(&stage.acquires(Cost::ONE)).await;
     let error = error.unwrap_err();
-    let CountsError::Late { place, .. } = &error else {
+    let CountsError::Late { store_name, .. } = &error else {
         panic!("{error:?}");
     };
     let [first, second] = stage.servers.each_ref().map(|one| one.port().to_string());
     assert!(
-        place.contains(&second) && !place.contains(&first),
-        "{place}"
+        store_name.contains(&second) && !store_name.contains(&first),
+        "{store_name}"
     );
     eventually("both are undone", async || {
         stage.left().await == Some([5, 5])

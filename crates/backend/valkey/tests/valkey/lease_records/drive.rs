@@ -43,7 +43,7 @@ pub(super) struct Client<'a> {
     pub(super) arena: &'a Arena,
     pub(super) key: ClientKey,
     pub(super) epoch: Epoch,
-    pub(super) lending: LeasedLimit,
+    pub(super) leased_limit: LeasedLimit,
     pub(super) now: TimestampUs,
     pub(super) requests: u64,
     /// Number of grants by the script.
@@ -71,7 +71,7 @@ impl Arena {
         }
     }
 
-    pub(super) async fn client(&self, lending: LeasedLimit, before: Before) -> Client<'_> {
+    pub(super) async fn client(&self, leased_limit: LeasedLimit, before: Before) -> Client<'_> {
         let client = self.clients.fetch_add(1, Ordering::SeqCst);
         let read = self.store.load(SHELF, None).await.unwrap();
         Client {
@@ -86,7 +86,7 @@ impl Arena {
                 began_at: TimestampUs(START),
                 before,
             },
-            lending,
+            leased_limit,
             now: TimestampUs(START),
             requests: 0,
             grants: 0,
@@ -124,7 +124,7 @@ impl Client<'_> {
             epoch: &self.epoch,
             epoch_token: EPOCH,
             token: Token(u128::from(self.requests) + 100),
-            leased_limit: &self.lending,
+            leased_limit: &self.leased_limit,
             request: &request,
         };
         let found = self.load().await;
@@ -134,7 +134,7 @@ impl Client<'_> {
         let current = self.load().await;
         let context = format!(
             "{request:?} at {:?} by {:?} from {found:?}",
-            self.now, self.lending
+            self.now, self.leased_limit
         );
         let Some(expected) = expected else {
             assert_eq!(stepped, Stepped::NotTaken(found.clone()), "{context}");
@@ -155,7 +155,7 @@ impl Client<'_> {
 
     /// Checks that the new value is kept as long as the algorithm says, and hardly longer.
     async fn check_expiry(&self, keep_for: DurationUs, context: &str) {
-        let name = format!("anteroom:{{lent~0}}:api:{:032x}", self.key.0);
+        let name = format!("anteroom:{{leases~0}}:api:{:032x}", self.key.0);
         let Reply::Int(ms) = self.arena.server.send_ok(&["PTTL", &name]).await else {
             panic!("no number of ms: {context}");
         };
@@ -178,7 +178,7 @@ impl Client<'_> {
         let kept = found.client.as_ref();
         let record = kept.map(|kept| record::decode(&kept.value).unwrap());
         let granted = grant(
-            &self.lending,
+            &self.leased_limit,
             &self.epoch,
             record.as_ref(),
             request,

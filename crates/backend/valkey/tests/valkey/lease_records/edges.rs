@@ -37,7 +37,7 @@ fn one<'s>(client: &'s Client<'_>) -> Step<'s> {
         epoch: &client.epoch,
         epoch_token: EPOCH,
         token: Token(8),
-        leased_limit: &client.lending,
+        leased_limit: &client.leased_limit,
         request: &ONE,
     }
 }
@@ -57,15 +57,15 @@ async fn grants_that_count_as_later_than_now_count() {
         Policy::Gcra(Gcra::new(rate, 20).unwrap()),
     ];
     for policy in policies {
-        let lending = LeasedLimit::new(policy).unwrap();
-        let mut client = arena.client(lending, Before::Nothing).await;
-        let mut record = Record::unknown_client(&lending, &client.epoch);
+        let leased_limit = LeasedLimit::new(policy).unwrap();
+        let mut client = arena.client(leased_limit, Before::Nothing).await;
+        let mut record = Record::unknown_client(&leased_limit, &client.epoch);
         // One microsecond before the start of a counter that already has a count.
-        let width = lending.widened().counters();
+        let width = leased_limit.widened().counters();
         let width = width.map_or(1, |counters| counters.width().0);
         client.now = TimestampUs((START / width + 3) * width - 1);
         let later = client.now + DurationUs(1);
-        lending
+        leased_limit
             .widened()
             .step(&mut record.state, later, Cost::take(3));
         arena.time.set(client.now);
@@ -91,8 +91,8 @@ async fn a_burst_that_scripts_cannot_count_is_left_to_the_node() {
     let year = DurationUs::from_secs(366 * 86_400);
     let gcra = |burst| Policy::Gcra(Gcra::new(Rate::new(1, year).unwrap(), burst).unwrap());
     for (burst, can) in [(140, true), (150, false)] {
-        let lending = LeasedLimit::new(gcra(burst)).unwrap();
-        let client = arena.client(lending, Before::Nothing).await;
+        let leased_limit = LeasedLimit::new(gcra(burst)).unwrap();
+        let client = arena.client(leased_limit, Before::Nothing).await;
         let stepped = arena.store.step(SHELF, client.name(), one(&client));
         assert_eq!(stepped.is_some(), can, "{burst}");
     }
@@ -104,8 +104,8 @@ async fn a_long_log_is_left_to_the_node() {
     let arena = Arena::start().await;
     let rate = Rate::new(10_000, DurationUs::from_secs(60)).unwrap();
     let log = Policy::SlidingLog(SlidingLog::new(rate).unwrap());
-    let lending = LeasedLimit::new(log).unwrap();
-    let mut client = arena.client(lending, Before::Nothing).await;
+    let leased_limit = LeasedLimit::new(log).unwrap();
+    let mut client = arena.client(leased_limit, Before::Nothing).await;
     let mut longest = 0;
     for _ in 0..900 {
         client.now = client.now + DurationUs(10_000);

@@ -33,7 +33,7 @@ const CASES: u32 = 64;
 
 impl Client<'_> {
     async fn apply(&mut self, applied: Move) {
-        let widened = self.lending.widened();
+        let widened = self.leased_limit.widened();
         let window = widened.rate().window();
         let width = widened
             .counters()
@@ -52,7 +52,7 @@ impl Client<'_> {
                     self.request(1, 1, 9).await;
                 }
             }
-            Move::Change(lending) => self.lending = lending,
+            Move::Change(leased_limit) => self.leased_limit = leased_limit,
             Move::Loss => {
                 self.epoch.id.number += 1;
                 self.epoch.began_at = self.now;
@@ -104,8 +104,8 @@ fn leased_limits(kind: usize) -> impl Strategy<Value = LeasedLimit> {
             _ => Policy::Gcra(Gcra::new(rate, capacity).ok()?),
         })
     };
-    let lending = move |both| LeasedLimit::new(policy(both)?).ok();
-    (requests, extra).prop_filter_map("it cannot be leased", lending)
+    let leased_limit = move |both| LeasedLimit::new(policy(both)?).ok();
+    (requests, extra).prop_filter_map("it cannot be leased", leased_limit)
 }
 
 fn moves(kind: usize) -> impl Strategy<Value = Move> {
@@ -155,9 +155,9 @@ fn compare(kind: usize) {
     let moves = prop::collection::vec(moves(kind), 1..40);
     let sequences = (leased_limits(kind), before, moves);
     let grants = AtomicU64::new(0);
-    let compared = TestRunner::new(config).run(&sequences, |(lending, before, moves)| {
+    let compared = TestRunner::new(config).run(&sequences, |(leased_limit, before, moves)| {
         runtime.block_on(async {
-            let mut client = arena.client(lending, before).await;
+            let mut client = arena.client(leased_limit, before).await;
             for applied in moves {
                 client.apply(applied).await;
             }

@@ -199,7 +199,7 @@ fn start(folder: &tempfile::TempDir) -> anyhow::Result<Arc<Node>> {
     let settings = NodeSettings {
         folder: None,
         ticket_keys: vec![[1; 32]],
-        birth: deployment.deployment_id,
+        deployment_id: deployment.deployment_id,
         lottery_key: deployment.lottery_key,
         data_center: "local".to_owned(),
         rooms: config.config.rooms,

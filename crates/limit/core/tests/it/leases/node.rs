@@ -232,7 +232,7 @@ impl Node {
             let message = Message::Swap {
                 expected,
                 write,
-                answer,
+                reply: answer,
             };
             return Some((message, again));
         }

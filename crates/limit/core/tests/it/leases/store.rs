@@ -43,7 +43,7 @@ pub(crate) enum Message {
     Swap {
         expected: Expected,
         write: Box<Write>,
-        answer: LeaseReply,
+        reply: LeaseReply,
     },
 }
 
@@ -121,11 +121,11 @@ impl Store {
             Message::Swap {
                 expected,
                 write,
-                answer,
+                reply,
             } => {
                 if self.is_expected(expected, version(self.memory.client.as_ref())) {
                     self.write(real, *write);
-                    return Reply::Swapped(answer);
+                    return Reply::Swapped(reply);
                 }
             }
         }

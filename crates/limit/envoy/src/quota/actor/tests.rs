@@ -109,9 +109,9 @@ impl SharedCounts for Failing {
         match self {
             Self::Silent => Box::pin(std::future::pending()),
             Self::Gone => {
-                let place = "here".to_owned();
+                let store_name = "here".to_owned();
                 let source = "gone".into();
-                Box::pin(async { Err(CountsError::Unreachable { place, source }) })
+                Box::pin(async { Err(CountsError::Unreachable { store_name, source }) })
             }
         }
     }

@@ -45,7 +45,7 @@ impl SharedCounts for Unavailable {
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         self.was_used.store(true, Ordering::SeqCst);
         let error = CountsError::Unreachable {
-            place: "redis://secret".to_owned(),
+            store_name: "redis://secret".to_owned(),
             source: "gone".into(),
         };
         Box::pin(async { Err(error) })

@@ -21,7 +21,7 @@ async fn a_request_is_delayed_until_it_is_allowed() {
     assert_eq!(responses, expected);
     assert_eq!(
         site.events("smooth"),
-        [("admit", 1), ("reject", 2), ("delay", 3)]
+        [("allow", 1), ("reject", 2), ("delay", 3)]
     );
     tokio::time::advance(Duration::from_secs(1)).await;
     assert_eq!(site.get().await, 200);
@@ -41,7 +41,7 @@ async fn a_request_over_a_window_is_delayed_if_it_ends_soon() {
 
         assert_eq!(began.elapsed().as_secs(), expected);
     }
-    assert_eq!(site.events("window"), [("admit", 1), ("delay", 2)]);
+    assert_eq!(site.events("window"), [("allow", 1), ("delay", 2)]);
     assert_eq!(site.waiting.load(Relaxed), 0);
     let mut strict = limit("strict", a_minute(0));
     strict.on_limit = OnLimit::Delay {
@@ -66,7 +66,7 @@ async fn waiting_visitors_are_queued_and_active_ones_rejected() {
     assert_eq!(site.get().await, 429);
     assert_eq!(
         site.events("queueing"),
-        [("admit", 1), ("reject", 1), ("wait", 1)]
+        [("allow", 1), ("reject", 1), ("wait", 1)]
     );
 }
 
@@ -80,7 +80,7 @@ async fn without_a_queue_a_request_over_the_limit_is_rejected() {
     assert_eq!(response.status(), 429);
     assert_eq!(response.headers()["set-cookie"], "ticket=1");
     assert!(response.headers().contains_key("retry-after"));
-    assert_eq!(site.events("queueing"), [("admit", 1), ("reject", 1)]);
+    assert_eq!(site.events("queueing"), [("allow", 1), ("reject", 1)]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -105,7 +105,7 @@ async fn rejecting_goes_before_queueing_and_queueing_before_delaying() {
         40,
         "the minute began 20 s before"
     );
-    assert_eq!(site.events("delay"), [("admit", 1), ("delay", 1)]);
+    assert_eq!(site.events("delay"), [("allow", 1), ("delay", 1)]);
     let waits = || {
         Site::behind(vec![
             with("wait", 0, OnLimit::Wait),
@@ -138,9 +138,9 @@ async fn a_full_leaky_bucket_delays_no_request_that_another_limit_queues() {
         (site.served.load(Relaxed), site.waiting.load(Relaxed)),
         (2, 1)
     );
-    assert_eq!(site.events("smooth"), [("admit", 1), ("delay", 1)]);
+    assert_eq!(site.events("smooth"), [("allow", 1), ("delay", 1)]);
     assert_eq!(
         site.events("queueing"),
-        [("admit", 1), ("delay", 1), ("wait", 1)]
+        [("allow", 1), ("delay", 1), ("wait", 1)]
     );
 }

@@ -90,19 +90,19 @@ impl SharedCounts for Far {
             let can_decide = self.has_leases.load(Relaxed) && !charges.iter().any(is_spent);
             if self.is_late.load(Relaxed) {
                 return Err(CountsError::Late {
-                    place: "far".to_owned(),
+                    store_name: "far".to_owned(),
                     source: "nothing came".into(),
                 });
             }
             if self.is_away.load(Relaxed) && !can_decide {
                 return Err(CountsError::Unreachable {
-                    place: "far".to_owned(),
+                    store_name: "far".to_owned(),
                     source: "it is unavailable".into(),
                 });
             }
             if self.is_busy.load(Relaxed) {
                 return Err(CountsError::Busy {
-                    place: "far".to_owned(),
+                    store_name: "far".to_owned(),
                     source: "many requests".into(),
                 });
             }
@@ -262,7 +262,7 @@ async fn while_a_store_is_unavailable_its_failure_setting_applies() {
     check(
         OnLimitStoreFailure::Local,
         &alone,
-        &[("admit", 2), ("reject", 2)],
+        &[("allow", 2), ("reject", 2)],
     )
     .await;
 }
@@ -370,12 +370,12 @@ async fn a_shared_limit_in_shadow_mode_delays_no_request() {
     assert_eq!(began.elapsed(), Duration::ZERO);
     assert_eq!(site.events("new"), []);
     tokio::time::sleep(Duration::from_secs(2)).await; // tidy: paused time
-    assert_eq!(site.events("new"), [("admit", 2), ("shadow", 3)]);
+    assert_eq!(site.events("new"), [("allow", 2), ("shadow", 3)]);
     far.is_away.store(true, Relaxed);
     assert_eq!(site.allowed(1, "/", "192.0.2.7").await, 1);
     tokio::time::sleep(Duration::from_secs(2)).await; // tidy: paused time
     assert_eq!(
         site.events("new"),
-        [("admit", 2), ("shadow", 3), ("uncounted", 1)]
+        [("allow", 2), ("shadow", 3), ("uncounted", 1)]
     );
 }

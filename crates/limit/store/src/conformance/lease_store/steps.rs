@@ -44,7 +44,7 @@ fn leased_limits() -> Vec<LeasedLimit> {
         queue: None,
     };
     let leasable = AlgorithmKind::ALL.iter();
-    let leasable = leasable.filter(|kind| kind.row().lent != LeaseRule::Never);
+    let leasable = leasable.filter(|kind| kind.row().lease_rule != LeaseRule::Never);
     let policies = leasable.map(|kind| kind.build(rate, &settings).expect(fits));
     policies
         .map(|policy| LeasedLimit::new(policy).expect(fits))

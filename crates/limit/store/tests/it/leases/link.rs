@@ -60,7 +60,7 @@ impl StoreLink {
         let network = *self.network.lock();
         if network.is_down {
             return Err(CountsError::Unreachable {
-                place: self.place().to_owned(),
+                store_name: self.store_name().to_owned(),
                 source: "it is down".into(),
             });
         }
@@ -120,7 +120,7 @@ fn owned_write(write: Write<'_>, keep_for: DurationUs) -> OwnedWrite {
 }
 
 impl LeaseRecords for StoreLink {
-    fn place(&self) -> &str {
+    fn store_name(&self) -> &str {
         "memory store"
     }
 

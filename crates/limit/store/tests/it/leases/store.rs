@@ -293,7 +293,7 @@ pub(crate) struct OwnedStep {
     epoch: Epoch,
     epoch_token: Token,
     token: Token,
-    lending: LeasedLimit,
+    leased_limit: LeasedLimit,
     request: Request,
 }
 
@@ -303,7 +303,7 @@ impl OwnedStep {
             epoch: *step.epoch,
             epoch_token: step.epoch_token,
             token: step.token,
-            lending: *step.leased_limit,
+            leased_limit: *step.leased_limit,
             request: *step.request,
         }
     }
@@ -313,7 +313,7 @@ impl OwnedStep {
             epoch: &self.epoch,
             epoch_token: self.epoch_token,
             token: self.token,
-            leased_limit: &self.lending,
+            leased_limit: &self.leased_limit,
             request: &self.request,
         }
     }

@@ -146,7 +146,7 @@ impl Deployment {
         let settings = NodeSettings {
             folder,
             ticket_keys: self.membership.ticket_keys.clone(),
-            birth: self.membership.deployment.deployment_id,
+            deployment_id: self.membership.deployment.deployment_id,
             lottery_key: self.membership.deployment.lottery_key,
             data_center: format!("dc{data_center}"),
             rooms: Config::parse("test.toml", &text).unwrap().config.rooms,

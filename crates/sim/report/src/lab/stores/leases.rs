@@ -26,7 +26,7 @@ const TIMEOUT: DurationUs = DurationUs::from_secs(1);
 
 /// Leases of nodes, and records of the store.
 pub(crate) struct Leases {
-    lending: LeasedLimit,
+    leased_limit: LeasedLimit,
     epoch: Epoch,
     records: BTreeMap<u32, Record>,
     holders: BTreeMap<NodeClient, Holder>,
@@ -70,14 +70,14 @@ pub(crate) enum Message {
 
 impl Leases {
     /// Returns the leased limit of a policy, with leases of the usual length.
-    pub(crate) fn lending(policy: &Policy) -> Result<LeasedLimit, NotLeasableError> {
+    pub(crate) fn leased_limit(policy: &Policy) -> Result<LeasedLimit, NotLeasableError> {
         LeasedLimit::new(*policy)
     }
 
-    pub(crate) fn new(plan: &Plan, lending: LeasedLimit) -> Self {
+    pub(crate) fn new(plan: &Plan, leased_limit: LeasedLimit) -> Self {
         let mut rng = LabRng::new(plan.seed, Purpose::Names);
         Self {
-            lending,
+            leased_limit,
             epoch: Epoch {
                 id: EpochId {
                     number: 1,
@@ -104,7 +104,7 @@ impl Leases {
             number: self.number,
         };
         let now = scheduler.now();
-        if let Some(request) = holder.holding.poll_request(now, id, &self.lending) {
+        if let Some(request) = holder.holding.poll_request(now, id, &self.leased_limit) {
             self.number += 1;
             scheduler.send(Message::Request(LeaseRequest {
                 node_client,
@@ -146,7 +146,7 @@ impl Leases {
         let client = lease_request.node_client.client;
         let record = self.records.get(&client);
         let granted = grant(
-            &self.lending,
+            &self.leased_limit,
             &self.epoch,
             record,
             &lease_request.request,

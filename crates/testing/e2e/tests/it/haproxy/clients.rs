@@ -140,9 +140,9 @@ async fn serve(mut wire: Wire, served: Arc<AtomicUsize>) {
             .next_back()
             .and_then(|list| list.rsplit(',').next());
         let client = last.unwrap_or_default().trim();
-        let answer =
+        let response =
             format!("HTTP/1.1 200 OK\r\nx-client: {client}\r\ncontent-length: 2\r\n\r\nok");
-        if !wire.try_send(answer.as_bytes()).await {
+        if !wire.try_send(response.as_bytes()).await {
             return;
         }
     }

@@ -176,9 +176,9 @@ pub(crate) fn free_addresses<const COUNT: usize>() -> [SocketAddr; COUNT] {
 async fn ask(socket: &Path, command: &str) -> Result<String, IoError> {
     let mut stream = UnixStream::connect(socket).await?;
     stream.write_all(format!("{command}\n").as_bytes()).await?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await?;
-    Ok(answer)
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await?;
+    Ok(response)
 }
 
 /// Parses `192.0.2.1` and 7 from `0x55: key=192.0.2.1 use=0 exp=119719 http_req_rate(60000)=7`.

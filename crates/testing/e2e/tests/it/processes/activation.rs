@@ -78,9 +78,9 @@ async fn a_supervisors_socket_is_served_and_the_supervisor_is_notified() {
         .unwrap();
     let mut child = start(temp.path(), &socket, &notify);
     notified(&supervisor, "READY=1").await;
-    let mut answer = String::new();
-    early.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    let mut response = String::new();
+    early.read_to_string(&mut response).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
 
     let id = Pid::from_raw(i32::try_from(child.id().unwrap()).unwrap()).unwrap();
     kill_process(id, Signal::HUP).unwrap();
@@ -105,9 +105,9 @@ async fn a_supervisors_socket_is_served_and_the_supervisor_is_notified() {
     late.write_all(b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
         .await
         .unwrap();
-    answer.clear();
-    late.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    response.clear();
+    late.read_to_string(&mut response).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
     kill_process(successor, Signal::TERM).unwrap();
     notified(&supervisor, "STOPPING=1").await;
     let successor = Successor(successor);

@@ -162,8 +162,8 @@ async fn a_replaced_gateways_counts_reach_its_successor_and_the_others() {
     let _successor = Successor::of(&pair.nodes[0]);
     for (wire, request) in &mut open {
         wire.send(request).await;
-        let answer = wire.rest().await;
-        assert!(answer.contains("HTTP/1.1 404"), "{answer}");
+        let response = wire.rest().await;
+        assert!(response.contains("HTTP/1.1 404"), "{response}");
     }
     assert!(pair.nodes[0].ends().await, "{}", pair.nodes[0].log());
     for node in 0..2 {

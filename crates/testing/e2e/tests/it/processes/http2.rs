@@ -39,23 +39,23 @@ impl Visitor {
             request = request.header("cookie", cookie);
         }
         let request = request.body(Empty::new()).unwrap();
-        let answer = self.connection.send_request(request).await.unwrap();
-        if let Some(line) = answer.headers().get("set-cookie") {
+        let response = self.connection.send_request(request).await.unwrap();
+        if let Some(line) = response.headers().get("set-cookie") {
             let line = line.to_str().unwrap();
             let pair = line.split(';').next().unwrap();
             self.cookie = Some(pair.to_owned());
         }
-        answer
+        response
     }
 
     async fn place(&mut self) -> Value {
-        let answer = self.ask("/.well-known/anteroom/place?room=shop").await;
-        serde_json::from_slice(&text(answer).await.into_bytes()).unwrap()
+        let response = self.ask("/.well-known/anteroom/place?room=shop").await;
+        serde_json::from_slice(&text(response).await.into_bytes()).unwrap()
     }
 }
 
-async fn text(answer: Response<Incoming>) -> String {
-    let body = answer.into_body().collect().await.unwrap().to_bytes();
+async fn text(response: Response<Incoming>) -> String {
+    let body = response.into_body().collect().await.unwrap().to_bytes();
     String::from_utf8(body.to_vec()).unwrap()
 }
 
@@ -84,24 +84,24 @@ async fn an_event_stream_reports_the_turn_beside_other_requests() {
     let connection = connect(node.address().get().unwrap(), own).await;
 
     let mut inside = Visitor::new(&connection);
-    let answer = inside.ask("/").await;
+    let response = inside.ask("/").await;
     assert!(
-        answer
+        response
             .headers()
             .get("anteroom-verdict")
             .is_none_or(|verdict| verdict != "queue")
     );
     let mut waiting = Visitor::new(&connection);
-    let answer = waiting.ask("/").await;
-    assert_eq!(answer.headers()["anteroom-verdict"], "queue");
-    let page = text(answer).await;
+    let response = waiting.ask("/").await;
+    assert_eq!(response.headers()["anteroom-verdict"], "queue");
+    let page = text(response).await;
     assert!(page.trim_end().ends_with("</html>"), "{page}");
     let place = waiting.place().await;
     assert_eq!(place["push"], true, "near the front: {place}");
 
-    let answer = waiting.ask("/.well-known/anteroom/events?room=shop").await;
-    assert_eq!(answer.headers()["content-type"], "text/event-stream");
-    let mut events = answer.into_body();
+    let response = waiting.ask("/.well-known/anteroom/events?room=shop").await;
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    let mut events = response.into_body();
     read_events(&mut events, "retry:").await;
     inside.ask(LOGOUT).await;
     read_events(&mut events, "event: ask").await;

@@ -58,10 +58,10 @@ impl Scene {
 #[tokio::test]
 async fn after_a_signal_a_replaced_process_still_responds() {
     let mut scene = Scene::new().await;
-    let answer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
-    scene.at_origin.send(answer).await;
-    let answer = scene.client.rest().await;
-    assert!(answer.ends_with("\r\n\r\nhi"), "{answer}");
+    let response = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi";
+    scene.at_origin.send(response).await;
+    let response = scene.client.rest().await;
+    assert!(response.ends_with("\r\n\r\nhi"), "{response}");
     assert!(scene.node.ends().await, "{}", scene.node.log());
     scene.end().await;
 }

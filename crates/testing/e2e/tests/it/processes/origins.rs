@@ -16,9 +16,9 @@ async fn ask(address: std::net::SocketAddr, path: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    response
 }
 
 async fn metrics(node: &Node) -> String {
@@ -37,9 +37,9 @@ async fn origins_change_at_a_signal_and_no_visitor_notices() {
     let node = node(&temp, &config(first.address(), 10_000, "")).await;
     let address = node.address().get().unwrap();
     let comes = async || {
-        let answer = ask(address, "/").await;
-        assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
-        assert!(!answer.contains("anteroom-verdict"), "{answer}");
+        let response = ask(address, "/").await;
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+        assert!(!response.contains("anteroom-verdict"), "{response}");
     };
     comes().await;
     let before = first.admissions();

@@ -72,10 +72,10 @@ pub(crate) async fn call(node: &Node, client: &str) -> u16 {
         "GET / HTTP/1.1\r\nHost: api.example\r\nX-Api-Key: {client}\r\nConnection: close\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    let status = answer.get(9..12).and_then(|status| status.parse().ok());
-    status.unwrap_or_else(|| panic!("{answer}"))
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    let status = response.get(9..12).and_then(|status| status.parse().ok());
+    status.unwrap_or_else(|| panic!("{response}"))
 }
 
 #[tokio::test]

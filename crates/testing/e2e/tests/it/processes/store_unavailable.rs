@@ -35,19 +35,19 @@ async fn get(address: &NodeAddress, path: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    answer
+    let mut response = String::new();
+    stream.read_to_string(&mut response).await.unwrap();
+    response
 }
 
 /// Returns the statuses of three requests, one after the other.
 async fn three(node: &Node, word: &str) -> [u16; 3] {
     let mut statuses = [0; 3];
     for status in &mut statuses {
-        let answer = get(node.address(), &format!("/{word}")).await;
-        *status = answer[9..12].parse().unwrap();
+        let response = get(node.address(), &format!("/{word}")).await;
+        *status = response[9..12].parse().unwrap();
         if *status == 503 {
-            assert!(answer.contains("\r\nretry-after: "), "{answer}");
+            assert!(response.contains("\r\nretry-after: "), "{response}");
         }
     }
     statuses
@@ -108,8 +108,8 @@ async fn each_limit_follows_its_outage_setting_and_counts_again_after() {
     }
     redis.restart().await;
     eventually("requests are counted again", async || {
-        let answer = get(node.address(), "/closed").await;
-        !answer.starts_with("HTTP/1.1 503")
+        let response = get(node.address(), "/closed").await;
+        !response.starts_with("HTTP/1.1 503")
     })
     .await;
     redis.send_ok(&["FLUSHALL"]).await;

@@ -66,17 +66,17 @@ pub(crate) fn count(node: &Node, words: &str) -> usize {
 /// Connects again for each request, for ever; returns the first failure.
 async fn connect_again_and_again(address: SocketAddr) -> String {
     loop {
-        let mut answer = String::new();
+        let mut response = String::new();
         let result = async {
             let mut stream = TcpStream::connect(address).await?;
             let request =
                 b"GET /new HTTP/1.1\r\nHost: a\r\nAccept: text/html\r\nConnection: close\r\n\r\n";
             stream.write_all(request).await?;
-            stream.read_to_string(&mut answer).await
+            stream.read_to_string(&mut response).await
         };
         match result.await {
-            Ok(_) if answer.starts_with("HTTP/1.1 200 ") => {}
-            Ok(_) => return answer,
+            Ok(_) if response.starts_with("HTTP/1.1 200 ") => {}
+            Ok(_) => return response,
             Err(error) => return error.to_string(),
         }
     }
@@ -141,7 +141,7 @@ async fn two_replacements_under_load_lose_no_visitor_and_keep_the_limits() {
     anew.abort();
     let counters = load.stop().await;
     let lost = (
-        counters.queued_with_valid_ticket,
+        counters.queued_with_ticket,
         counters.ran_out,
         counters.unanswered,
         counters.failed.len(),

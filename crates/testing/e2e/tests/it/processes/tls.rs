@@ -38,10 +38,10 @@ fn renew_for(folder: &Path, host: &str, certificate: &str, key: &str) -> Certifi
 async fn ask(mut stream: impl AsyncRead + AsyncWrite + Unpin, path: &str) -> String {
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = String::new();
+    let mut response = String::new();
     // An end without TLS's close is an end as well.
-    let _ = stream.read_to_string(&mut answer).await;
-    answer.to_lowercase()
+    let _ = stream.read_to_string(&mut response).await;
+    response.to_lowercase()
 }
 
 /// Sends a request by https, trusting this certificate alone; returns `None` if another one is
@@ -87,9 +87,9 @@ async fn https_is_served_and_a_usable_renewed_certificate_is_taken() {
     let node = node(&temp, &config(origin.address(), 10, tls)).await;
     let address = node.address().get().unwrap();
 
-    let answer = ask_trusting(address, &first).await.unwrap();
-    assert!(answer.starts_with("http/1.1 200 "), "{answer}");
-    let cookie = answer
+    let response = ask_trusting(address, &first).await.unwrap();
+    assert!(response.starts_with("http/1.1 200 "), "{response}");
+    let cookie = response
         .lines()
         .find(|line| line.starts_with("set-cookie:"))
         .unwrap();
@@ -198,11 +198,11 @@ async fn visitors_of_http_are_sent_to_the_port_that_they_see() {
     );
     let origin = SocketAddr::from(([127, 0, 0, 1], 9));
     let _node = node(&temp, &config(origin, 10, &server)).await;
-    let answer = ask(TcpStream::connect(address).await.unwrap(), "/x?y").await;
-    assert!(answer.starts_with("http/1.1 308 "), "{answer}");
+    let response = ask(TcpStream::connect(address).await.unwrap(), "/x?y").await;
+    assert!(response.starts_with("http/1.1 308 "), "{response}");
     assert!(
-        answer.contains("\r\nlocation: https://localhost:8443/x?y\r\n"),
-        "{answer}"
+        response.contains("\r\nlocation: https://localhost:8443/x?y\r\n"),
+        "{response}"
     );
 }
 

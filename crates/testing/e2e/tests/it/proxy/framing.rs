@@ -6,13 +6,13 @@ use crate::proxy::support::{Setup, all, header};
 async fn check_rejected(request: &str, expected: &str) {
     let (mut client, _gateway, _origin) = all(Setup::default()).await;
     client.send(request).await;
-    let answer = client.rest().await;
+    let response = client.rest().await;
     assert!(
-        answer.starts_with(&format!("HTTP/1.1 {expected}")),
-        "{request:?}: {answer}"
+        response.starts_with(&format!("HTTP/1.1 {expected}")),
+        "{request:?}: {response}"
     );
-    let statuses = answer.matches("HTTP/1.1 ").count();
-    assert_eq!(statuses, 1, "{request:?}: {answer}");
+    let statuses = response.matches("HTTP/1.1 ").count();
+    assert_eq!(statuses, 1, "{request:?}: {response}");
 }
 
 #[tokio::test]
@@ -54,8 +54,8 @@ async fn a_head_that_is_too_large_is_rejected() {
     let long = "x".repeat(20_000);
     let request = format!("GET / HTTP/1.1\r\nHost: a\r\nX-Long: {long}\r\n\r\n");
     client.try_send(request.as_bytes()).await;
-    let answer = client.rest().await;
-    assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
+    let response = client.rest().await;
+    assert!(response.starts_with("HTTP/1.1 431"), "{response}");
     let many = "X-A: 1\r\n".repeat(101);
     check_rejected(&format!("GET / HTTP/1.1\r\nHost: a\r\n{many}\r\n"), "431").await;
 }

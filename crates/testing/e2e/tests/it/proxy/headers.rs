@@ -95,13 +95,13 @@ async fn head_and_bodiless_answers_keep_the_connection_in_step() {
         .await;
     let head = client.head().await;
     assert_eq!(header(&head, "content-length"), Some("500"));
-    for answer in ["204 No Content", "304 Not Modified"] {
+    for response in ["204 No Content", "304 Not Modified"] {
         client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
         wire.head().await;
-        wire.send(&format!("HTTP/1.1 {answer}\r\nETag: \"1\"\r\n\r\n"))
+        wire.send(&format!("HTTP/1.1 {response}\r\nETag: \"1\"\r\n\r\n"))
             .await;
         let head = client.head().await;
-        assert!(head.contains(&answer.to_lowercase()), "{head}");
+        assert!(head.contains(&response.to_lowercase()), "{head}");
         assert_eq!(header(&head, "transfer-encoding"), None);
     }
     client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
@@ -133,9 +133,9 @@ async fn an_old_client_gets_an_old_response_over_a_new_request() {
     assert!(wire.head().await.starts_with("get / http/1.1\r\n"));
     wire.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n")
         .await;
-    let answer = client.rest().await;
-    assert!(answer.starts_with("HTTP/1.0 200 OK\r\n"), "{answer}");
-    assert!(answer.ends_with("\r\n\r\nabc"), "{answer}");
+    let response = client.rest().await;
+    assert!(response.starts_with("HTTP/1.0 200 OK\r\n"), "{response}");
+    assert!(response.ends_with("\r\n\r\nabc"), "{response}");
 }
 
 /// Returns the head of a request at the origin, in lower case.

@@ -47,7 +47,7 @@ async fn origin() -> (SocketAddr, Arc<Seen>) {
             let (stream, _) = listener.accept().await.unwrap();
             shared.connections.fetch_add(1, Relaxed);
             let seen = Arc::clone(&shared);
-            let service = service_fn(move |request| answer(request, Arc::clone(&seen)));
+            let service = service_fn(move |request| response(request, Arc::clone(&seen)));
             let http = http2::Builder::new(TokioExecutor::new());
             tokio::spawn(http.serve_connection(TokioIo::new(stream), service));
         }
@@ -57,11 +57,11 @@ async fn origin() -> (SocketAddr, Arc<Seen>) {
 
 type Answer = Response<BoxBody<Bytes, hyper::Error>>;
 
-async fn answer(request: Request<Incoming>, seen: Arc<Seen>) -> Result<Answer, Infallible> {
+async fn response(request: Request<Incoming>, seen: Arc<Seen>) -> Result<Answer, Infallible> {
     assert_eq!(request.version(), Version::HTTP_2);
     let whole = |text: String| Full::from(text).map_err(|never| match never {}).boxed();
     let (head, body) = request.into_parts();
-    let answer = match head.uri.path() {
+    let response = match head.uri.path() {
         "/endless" => Response::new(Endless(seen).boxed()),
         "/deaf" => {
             let _unread = body;
@@ -69,19 +69,19 @@ async fn answer(request: Request<Incoming>, seen: Arc<Seen>) -> Result<Answer, I
             unreachable!("the test ends first")
         }
         "/large-head" => {
-            let mut answer = Response::new(whole(String::new()));
+            let mut response = Response::new(whole(String::new()));
             let value = HeaderValue::from_str(&"y".repeat(20_000)).unwrap();
-            answer.headers_mut().insert("x", value);
-            answer
+            response.headers_mut().insert("x", value);
+            response
         }
         "/many-headers" => {
-            let mut answer = Response::new(whole(String::new()));
+            let mut response = Response::new(whole(String::new()));
             for _ in 0..101 {
-                answer
+                response
                     .headers_mut()
                     .append("x", HeaderValue::from_static("y"));
             }
-            answer
+            response
         }
         _ => {
             let body = body.collect().await.unwrap();
@@ -99,13 +99,13 @@ async fn answer(request: Request<Incoming>, seen: Arc<Seen>) -> Result<Answer, I
             after.insert("set-cookie", HeaderValue::from_static("a=b"));
             let pieces = [Frame::data(Bytes::from(text)), Frame::trailers(after)];
             let pieces = futures_util::stream::iter(pieces.map(Ok));
-            let mut answer = Response::new(StreamBody::new(pieces).boxed());
+            let mut response = Response::new(StreamBody::new(pieces).boxed());
             let names = HeaderValue::from_static("x-done");
-            answer.headers_mut().insert("trailer", names);
-            answer
+            response.headers_mut().insert("trailer", names);
+            response
         }
     };
-    Ok(answer)
+    Ok(response)
 }
 
 /// Body with a kilobyte for each poll.

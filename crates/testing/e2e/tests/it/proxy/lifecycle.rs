@@ -167,8 +167,8 @@ async fn a_client_that_still_sends_can_read_its_rejection() {
     for _ in 0..40 {
         client.try_send(&[b'x'; 100_000]).await;
     }
-    let answer = client.rest().await;
-    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    let response = client.rest().await;
+    assert!(response.starts_with("HTTP/1.1 413 "), "{response}");
 }
 
 #[tokio::test]

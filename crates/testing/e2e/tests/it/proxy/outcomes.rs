@@ -99,11 +99,11 @@ async fn an_origin_that_crashes_during_a_response_aborts_it() {
     wire.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n")
         .await;
     drop(wire);
-    let answer = client.rest().await;
-    assert!(answer.contains("3\r\nabc\r\n"), "{answer}");
+    let response = client.rest().await;
+    assert!(response.contains("3\r\nabc\r\n"), "{response}");
     assert!(
-        !answer.contains("0\r\n\r\n"),
-        "a cut answer must not look whole: {answer}"
+        !response.contains("0\r\n\r\n"),
+        "a cut answer must not look whole: {response}"
     );
 }
 
@@ -117,8 +117,8 @@ async fn an_origin_that_stalls_in_a_response_is_given_up() {
     wire.head().await;
     wire.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
         .await;
-    let answer = client.rest().await;
-    assert!(answer.ends_with("abc"), "{answer}");
+    let response = client.rest().await;
+    assert!(response.ends_with("abc"), "{response}");
     // The connection to the origin is not kept either.
     assert_eq!(wire.rest().await, "");
 }
@@ -228,8 +228,8 @@ async fn a_head_that_is_larger_than_the_limits_is_502() {
         let mut wire = origin.accept().await;
         wire.head().await;
         wire.try_send(head.as_bytes()).await;
-        let answer = client.head().await;
-        assert!(answer.starts_with("http/1.1 502 "), "{answer}");
-        assert_eq!(header(&answer, "x-outcome"), Some("broken"));
+        let response = client.head().await;
+        assert!(response.starts_with("http/1.1 502 "), "{response}");
+        assert_eq!(header(&response, "x-outcome"), Some("broken"));
     }
 }

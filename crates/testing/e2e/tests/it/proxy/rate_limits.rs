@@ -41,10 +41,10 @@ async fn the_configured_service_starts_and_ends_with_the_gateway() {
     let service = gateway.rate_limits().unwrap();
     let (grpc, http) = (service.grpc().unwrap(), service.http().unwrap());
     for status in [200, 200, 429] {
-        let answer = send(http, "POST /json", REQUEST).await;
+        let response = send(http, "POST /json", REQUEST).await;
         assert!(
-            answer.starts_with(&format!("HTTP/1.1 {status} ")),
-            "{answer}"
+            response.starts_with(&format!("HTTP/1.1 {status} ")),
+            "{response}"
         );
     }
     let metrics = send(gateway.admin(), "GET /metrics", "").await;

@@ -83,8 +83,8 @@ async fn no_request_is_retried_once_a_response_has_begun() {
     wire.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhal")
         .await;
     drop(wire);
-    let answer = client.rest().await;
-    assert!(answer.ends_with("hal"), "{answer}");
+    let response = client.rest().await;
+    assert!(response.ends_with("hal"), "{response}");
     assert_eq!(stale(&gateway), 0);
     origin.assert_nobody_else().await;
 }

@@ -55,7 +55,7 @@ impl Origin {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
                 let seen = Arc::clone(&shared);
-                let service = service_fn(move |request| answer(request, name, Arc::clone(&seen)));
+                let service = service_fn(move |request| response(request, name, Arc::clone(&seen)));
                 let io = TokioIo::new(stream);
                 connections.spawn(http1::Builder::new().serve_connection(io, service));
             }
@@ -74,7 +74,7 @@ impl Drop for Origin {
     }
 }
 
-async fn answer(
+async fn response(
     request: Request<Incoming>,
     name: &'static str,
     seen: Arc<Seen>,

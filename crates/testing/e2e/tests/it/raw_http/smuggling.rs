@@ -38,17 +38,24 @@ async fn check(origin: &Recorder, gateway: std::net::SocketAddr, sent: &str, fat
     match fate {
         Rejected(status) => {
             client.try_send(SMUGGLED.as_bytes()).await;
-            let answer = client.rest().await;
+            let response = client.rest().await;
             assert!(
-                answer.starts_with(&format!("HTTP/1.1 {status} ")),
-                "{sent:?}: {answer}"
+                response.starts_with(&format!("HTTP/1.1 {status} ")),
+                "{sent:?}: {response}"
             );
-            assert_eq!(answer.matches("HTTP/1.").count(), 1, "{sent:?}: {answer}");
+            assert_eq!(
+                response.matches("HTTP/1.").count(),
+                1,
+                "{sent:?}: {response}"
+            );
             assert_eq!(origin.take(), [""; 0], "{sent:?}");
         }
         Seen(parts, absent) => {
-            let answer = client.read_until("\r\n\r\nhi").await;
-            assert!(answer.starts_with("HTTP/1.1 200 "), "{sent:?}: {answer}");
+            let response = client.read_until("\r\n\r\nhi").await;
+            assert!(
+                response.starts_with("HTTP/1.1 200 "),
+                "{sent:?}: {response}"
+            );
             let seen = origin.take();
             assert_eq!(seen.len(), 1, "{sent:?}: {seen:?}");
             for part in parts {
@@ -98,8 +105,12 @@ async fn chunks_are_read_in_one_way_or_rejected() {
             client.try_send(start).await;
             tokio::task::yield_now().await;
             client.try_send(end).await;
-            let answer = client.rest().await;
-            assert_eq!(answer.matches("HTTP/1.").count(), 1, "{sent:?}: {answer}");
+            let response = client.rest().await;
+            assert_eq!(
+                response.matches("HTTP/1.").count(),
+                1,
+                "{sent:?}: {response}"
+            );
             assert_eq!(origin.take().len(), 1, "{sent:?}");
         }
     }

@@ -75,18 +75,18 @@ impl Coverage {
         self.revocations_reported += usize::from(!request.revocations.is_empty());
         self.goodbyes += usize::from(request.is_leaving);
         match reply {
-            Reply::Granted(answer) => self.count_reply(answer),
+            Reply::Granted(response) => self.count_reply(response),
             Reply::Void { .. } => self.leases_given_up += 1,
             Reply::Stale => self.old_requests += 1,
         }
     }
 
-    fn count_reply(&mut self, answer: &LeaseReply) {
-        let revoked = answer.revoked.as_ref();
+    fn count_reply(&mut self, response: &LeaseReply) {
+        let revoked = response.revoked.as_ref();
         self.revocations_passed_on +=
             usize::from(revoked.is_some_and(|(_, news)| !news.is_empty()));
-        self.lines_inherited += usize::from(answer.inherited.total() > 0);
-        self.phantoms += usize::from(answer.snapshot.phantoms > 0);
+        self.lines_inherited += usize::from(response.inherited.total() > 0);
+        self.phantoms += usize::from(response.snapshot.phantoms > 0);
     }
 
     /// Checks that nothing is missing.

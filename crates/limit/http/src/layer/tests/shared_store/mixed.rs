@@ -42,14 +42,14 @@ async fn each_limit_follows_its_own_setting_for_unavailable_stores() {
         [Open, Bounded],
         &["first"],
         3,
-        [&[("uncounted", 3)], &[("admit", 3), ("reject", 2)]],
+        [&[("uncounted", 3)], &[("allow", 3), ("reject", 2)]],
     )
     .await;
     check(
         [Local, Bounded],
         &["first"],
         3,
-        [&[("admit", 3)], &[("admit", 3), ("reject", 2)]],
+        [&[("allow", 3)], &[("allow", 3), ("reject", 2)]],
     )
     .await;
     // Without the store, the second rejects everything that the first would allow.
@@ -58,14 +58,14 @@ async fn each_limit_follows_its_own_setting_for_unavailable_stores() {
         [Bounded, Open],
         &["second"],
         5,
-        [&[("admit", 5)], &[("uncounted", 5)]],
+        [&[("allow", 5)], &[("uncounted", 5)]],
     )
     .await;
     check(
         [Open, Local],
         &both,
         3,
-        [&[("uncounted", 3)], &[("admit", 3), ("reject", 2)]],
+        [&[("uncounted", 3)], &[("allow", 3), ("reject", 2)]],
     )
     .await;
     check(
@@ -108,7 +108,7 @@ async fn a_request_without_a_reply_is_not_sent_again() {
     assert_eq!(site.get().await, 200);
     assert_eq!(far.requests.load(Relaxed), 1);
     assert_eq!(site.events("first"), [("uncounted", 1)]);
-    assert_eq!(site.events("second"), [("admit", 1)]);
+    assert_eq!(site.events("second"), [("allow", 1)]);
     let site = two(&far, [Open, Bounded]);
     assert_eq!(site.get().await, 503);
 }
