@@ -86,12 +86,12 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         group: "lints",
-        name: "benches",
-        finds: "programs of `cargo xtask bench limits` that do not compile: no other step builds \
-                them",
-        needs: &[],
+        name: "apart",
+        finds: "programs of `cargo xtask bench limits` and fuzz targets that do not compile: no \
+                other step builds them",
+        needs: &[CXX],
         scope: Scope::All,
-        run: benches,
+        run: apart,
     },
     Step {
         group: "docs",
@@ -214,12 +214,18 @@ fn kafka_lints(_: &mut Run) -> anyhow::Result<Outcome> {
     cargo_step(&layers.concat())
 }
 
-/// Checks the separate workspace of benchmarks. It is built in the same folder, as `clippy` has
-/// checked most of its dependencies just before.
-fn benches(_: &mut Run) -> anyhow::Result<Outcome> {
-    let manifest = bench::limits::MANIFEST;
-    let check = ["check", "--all-targets", "--manifest-path", manifest];
-    cargo_step(&[&check[..], bench::limits::target_folder()].concat())
+/// Checks the separate workspaces: benchmarks and fuzz targets. They are built in the same folder,
+/// as `clippy` has checked most of their dependencies just before.
+fn apart(_: &mut Run) -> anyhow::Result<Outcome> {
+    let folder = bench::limits::target_folder();
+    for (manifest, targets) in [
+        (bench::limits::MANIFEST, "--all-targets"),
+        ("fuzz/Cargo.toml", "--bins"),
+    ] {
+        let check = ["check", targets, "--manifest-path", manifest];
+        cargo_step(&[&check[..], folder].concat())?;
+    }
+    Ok(Outcome::Passed)
 }
 
 fn doc(_: &mut Run) -> anyhow::Result<Outcome> {

@@ -79,8 +79,8 @@ pub(crate) fn connection_shortage(stats: &ConnectionStats) -> Option<ConnectionT
         with_ticket: stats.with_ticket,
         limit: stats.limit,
         detail: format!(
-            "{} of {} connections are open, {} of them with a ticket: those of waiting visitors \
-             are closed with each response, and the longest idle ones make room",
+            "{} of {} connections are open, {} of them with a ticket; waiting visitors get a new \
+             connection with each response, and the longest idle connections are closed",
             stats.open, stats.limit, stats.with_ticket
         ),
     })

@@ -42,8 +42,7 @@ pub enum TokenError {
     /// A line is not a token.
     #[error(
         "line {line}: a token has {TOKEN_BYTES_MIN} to {TOKEN_BYTES_MAX} visible ASCII \
-         characters, such as `openssl rand -hex 32` prints, and a name before it 1 to \
-         {NAME_BYTES_MAX}"
+         characters, and a name before it 1 to {NAME_BYTES_MAX}; `openssl rand -hex 32` prints one"
     )]
     Line {
         /// Number of the line, from 1.

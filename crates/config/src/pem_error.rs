@@ -30,7 +30,7 @@ impl fmt::Display for PemError {
                  as plain text",
             ),
             pem::Error::NoItemsFound => f.write_str(
-                "it contains nothing of this kind; PEM is plain text with -----BEGIN lines, and \
+                "it contains nothing of this kind; PEM is plain text with -----BEGIN lines; \
                  `openssl x509` or `openssl pkey` with `-inform der` makes it from DER",
             ),
             _ => f.write_str("it is not valid PEM"),

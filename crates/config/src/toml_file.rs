@@ -1,8 +1,8 @@
 //! Reader of TOML files, key by key. Every mistake is reported with its location, what was found
 //! and what is allowed.
 //!
-//! The config file and other files, such as scenarios, use it. Whoever declares the keys decides
-//! what they mean together. Nothing is opened here: callers pass the text.
+//! The config file and other files, such as scenarios, use it. The declarations
+//! of the keys say what they mean together. Nothing is opened here: callers pass the text.
 
 mod depth;
 pub mod document;

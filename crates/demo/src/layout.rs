@@ -1,6 +1,6 @@
 //! Number of nodes and data centers of a demo.
 //!
-//! Numbers only: whoever starts the nodes knows what they are and which stores they need.
+//! Numbers only: the code that starts the nodes knows their kind and the stores that they need.
 
 use std::fmt;
 

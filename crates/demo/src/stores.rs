@@ -50,11 +50,11 @@ pub struct StoreAddresses {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartStoresError {
-    /// Neither `valkey-server` nor `redis-server` is installed.
+    /// No `valkey-server` and no `redis-server` is installed.
     #[error(
-        "several nodes share a store, and neither valkey-server nor redis-server is installed: \
+        "several nodes share a store, and no valkey-server or redis-server is installed; \
          install the package redis-server (Debian, Ubuntu: apt-get install redis-server), or leave \
-         out --nodes and --data-centers, because one node needs no store"
+         out --nodes and --data-centers: one node needs no store"
     )]
     NotInstalled,
     /// The program cannot be run.

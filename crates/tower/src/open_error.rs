@@ -37,8 +37,8 @@ pub enum OpenError {
     Join(#[from] JoinError),
     /// The ledgers know neither this node nor an earlier one on the same data folder.
     #[error(
-        "no store has replied in half a minute, and no earlier process left its leases in this \
-         data folder; check [store] and start the node again"
+        "no store has replied for half a minute, and this data folder has no leases of an \
+         earlier process; check [store] and start the node again"
     )]
     NotJoined,
     /// The system has no random numbers for leases.

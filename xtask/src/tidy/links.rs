@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_over_two_lines_is_read_and_one_in_code_is_not() {
+    fn a_link_over_two_lines_is_read_unless_in_code() {
         let page = "a [b]\n(c.md) `[d](e.md)`\n\n    [f](g.md)\n\n```\n[h](i.md)\n```\n";
         let page = SourceFile::new("docs/a.md", page);
         assert_eq!(links(&page), [(2, "c.md".to_owned())]);

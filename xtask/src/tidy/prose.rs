@@ -205,7 +205,8 @@ impl Rust<'_> {
             return;
         }
         let mut paragraphs: Vec<String> = Vec::new();
-        for words in text.lines().filter(|words| !words.starts_with("  ")) {
+        let is_code = |line: &&str| line.starts_with("  ") || line.starts_with('|');
+        for words in text.lines().filter(|line| !is_code(line)) {
             let is_continued = words.starts_with(|first: char| first.is_lowercase());
             match paragraphs.last_mut() {
                 Some(last) if is_continued && !last.is_empty() => {
@@ -277,7 +278,8 @@ mod tests {
 
     #[test]
     fn a_page_is_read_without_its_code() {
-        let page = "# Title\n\nRun `x` [now](a.md)\nand *wait*.\n\n- one\n- two\n\n```\ncode\n```\n\n\
+        let page = "# Title\n\nRun `x` [now](a.md)\nand *wait*.\n\n- one\n- two\n\n\
+                    ```\ncode\n```\n\n\
                     | a | b |\n|---|---|\n| c | d |\n";
         let page = texts("docs/a.md", page);
         let page: Vec<(usize, &str)> = page
@@ -302,8 +304,10 @@ mod tests {
     #[test]
     fn rust_is_read_by_its_doc_comments_and_texts() {
         let source = "//! Opens.\n//!\n//! Goes on.\n\n/// Says it.\n#[must_use]\n\
-                      fn a() -> &'static str {\n    \"four words or more\"\n}\nconst KEY: &str = \"a key\";\n\
-                      #[cfg(test)]\nmod tests {\n    const A: &str = \"what a test says here\";\n}\n";
+                      fn a() -> &'static str {\n    \"four words or more\"\n}\n\
+                      const KEY: &str = \"a key\";\n\
+                      #[cfg(test)]\nmod tests {\n    const A: &str = \"what a test \
+                      says here\";\n}\n";
         let found = texts("crates/a/src/a.rs", source);
         assert_eq!(
             found,
@@ -319,7 +323,8 @@ mod tests {
 
     #[test]
     fn a_printed_text_is_read_without_its_commands() {
-        let source = "const A: &str = \"Opens a room and\\nwaits for it\\n  anteroom demo --a --b --c\\n\
+        let source = "const A: &str = \"Opens a room and\\nwaits for it\\n  anteroom demo --a \
+                      --b --c\\n\
                       Ends at once when told.\";";
         let found = texts("crates/a/src/a.rs", source);
         let found: Vec<&str> = found.iter().map(|(_, _, text)| text.as_str()).collect();

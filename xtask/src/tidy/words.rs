@@ -104,8 +104,16 @@ fn long_sentences(file: &SourceFile, passage: &Passage) -> Vec<Problem> {
     if !matches!(passage.kind, Kind::Page | Kind::Text) {
         return Vec::new();
     }
-    let counted = sentences(&passage.text).into_iter();
-    let counted = counted.map(|sentence| (sentence.split_whitespace().count(), sentence));
+    let mut parts = sentences(&passage.text);
+    if passage.kind == Kind::Text {
+        // In errors a semicolon stands between the fact and the next step.
+        parts = parts.iter().flat_map(|part| part.split("; ")).collect();
+    }
+    let is_word = |word: &&str| word.contains(char::is_alphanumeric);
+    let counted = parts.into_iter().map(|sentence| {
+        let words = sentence.split_whitespace().filter(is_word);
+        (words.count(), sentence)
+    });
     counted
         .filter(|(words, _)| *words > SENTENCE_WORDS_MAX)
         .map(|(words, sentence)| {
@@ -171,7 +179,8 @@ mod tests {
         let page = format!("# A\n\n{fit}. {fit}.\n\n{long}.\n");
         assert_eq!(lines("docs/a.md", &page), [5]);
         let source = format!(
-            "/// A.\n///\n/// {long}.\nconst A: &str =\n    \"{long}\";\nconst B: &str = \"{fit}\";\n"
+            "/// A.\n///\n/// {long}.\nconst A: &str =\n    \"{long}\";\n\
+             const B: &str = \"{fit}\";\n"
         );
         assert_eq!(lines("crates/a/src/a.rs", &source), [5]);
     }
@@ -186,7 +195,8 @@ mod tests {
 
     #[test]
     fn doc_comments_that_are_questions_or_fragments_are_found() {
-        let source = "//! What is it?\n\n/// Returns it.\n///\n/// What follows is fine.\nfn a() {}\n\
+        let source = "//! What is it?\n\n/// Returns it.\n///\n/// What follows is fine.\n\
+                      fn a() {}\n\
                       /// The same with b.\nfn b() {}\n/// The end.\nfn c() {}\n";
         assert_eq!(lines("crates/a/src/a.rs", source), [1, 7]);
     }

@@ -55,8 +55,8 @@ pub(super) fn write(families: &mut Families<'_>, stats: &ExtraStats) -> fmt::Res
     families.totals(
         Title {
             name: "origin_retries",
-            help: "Requests sent again: stale, the connection was just being closed or the origin \
-                   did not process the request; elsewhere, an origin took no connection and \
+            help: "Requests sent again. Reason stale: the connection was just being closed, or the origin \
+                   did not process the request. Reason elsewhere: an origin took no connection, and \
                    another one got the request.",
         },
         stats.origins.iter().flat_map(|(room, stats)| {

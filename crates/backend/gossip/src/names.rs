@@ -4,8 +4,8 @@
 //! derived from the shared secret, so all nodes compute the same name. An eavesdropper cannot tell
 //! whether a name belongs to a client that it knows.
 //!
-//! Clients that do not fit into the table share an *overflow entry*, see [`crate::counter_table`]. It has a
-//! name, too.
+//! Clients that do not fit into the table share an *overflow entry*, see [`crate::counter_table`].
+//! It has a name, too.
 
 use std::hash::Hasher as _;
 

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_certificates_without_end_is_an_error_and_not_read_for_ever() {
+    fn an_endless_file_of_certificates_is_an_error() {
         let endless = access(Path::new("/dev/zero")).err().expect("no file");
         assert_eq!(
             endless.to_string(),

@@ -72,10 +72,10 @@ impl Ours {
             policy: &self.policy,
             key: self.keys.key([name.as_bytes()]),
             cost: Cost::ONE,
-            patience: DurationUs::ZERO,
+            delay_max: DurationUs::ZERO,
         };
         let now = TimestampUs(1_700_000_000_000_000 + elapsed);
-        self.counts.charge(&acquire, now).is_admitted()
+        self.counts.acquire(&acquire, now).is_allowed()
     }
 }
 

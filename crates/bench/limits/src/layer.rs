@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anteroom_config::Config;
 use anteroom_limit::time::TimestampUs;
-use anteroom_limit_http::{CountStores, Limiter, RateLimitLayer, Surroundings};
+use anteroom_limit_http::{CountStores, Limiter, RateLimitLayer, LimiterContext};
 use anteroom_proxy::body::Body;
 use anteroom_proxy::forwarded::{Client, Scheme, TrustedProxies};
 use anteroom_proxy::path::Readings;
@@ -32,7 +32,7 @@ const CONFIG: &str = "[[room]]\nname = \"none\"\nhost = \"none.example\"\n\
 /// Program without waiting rooms.
 struct Program(Instant);
 
-impl Surroundings for Program {
+impl LimiterContext for Program {
     fn now(&self) -> TimestampUs {
         let elapsed = u64::try_from(self.0.elapsed().as_micros()).unwrap_or(u64::MAX);
         TimestampUs(1_700_000_000_000_000 + elapsed)

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anteroom_config::ValkeyAddress;
-use anteroom_limit_store::CallKey;
+use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::shared::{SharedAcquire, SharedCounts};
 use anteroom_limit_store::leases::{LeasedCounts, Settings};
 use anteroom_limit::cost::Cost;
@@ -31,11 +31,7 @@ const LEASE_CHECKS: u64 = 3_000_000;
 const STORE_CHECKS: u64 = 60_000;
 
 /// Token bucket as in most tutorials: one script, two fields, the server's clock.
-const BUCKET: &str = "local t=redis.call('TIME') local now=t[1]*1000+t[2]/1000 \
-    local b=redis.call('HMGET',KEYS[1],'n','t') local n=tonumber(b[1]) or 1e9 \
-    local at=tonumber(b[2]) or now n=math.min(1e9,n+(now-at)*1e6) \
-    local ok=n>=1 if ok then n=n-1 end redis.call('HSET',KEYS[1],'n',n,'t',now) \
-    redis.call('PEXPIRE',KEYS[1],60000) return ok and 1 or 0";
+const BUCKET: &str = include_str!("bucket.lua");
 
 /// Returns a limit that is never reached, so that leases are large.
 fn policy() -> Policy {
@@ -43,8 +39,8 @@ fn policy() -> Policy {
     Policy::SlidingWindow(SlidingWindow::new(rate))
 }
 
-fn key(client: u64) -> CallKey {
-    CallKey(u128::from(client) << 64 | 0x9E37_79B9 * u128::from(client + 1))
+fn key(client: u64) -> ClientKey {
+    ClientKey(u128::from(client) << 64 | 0x9E37_79B9 * u128::from(client + 1))
 }
 
 /// Runs this many checks in `TASKS` tasks of each node.
@@ -83,12 +79,12 @@ async fn check_at(counts: &dyn SharedCounts, policy: &Policy, client: u64) {
         cost: Cost::ONE,
     };
     let mut verdicts = Vec::with_capacity(1);
-    let decided = match counts.charge_now(&[acquire], &mut verdicts) {
+    let decided = match counts.try_acquire_now(&[acquire], &mut verdicts) {
         Some(decided) => decided.map(|()| verdicts),
-        None => counts.charge(&[acquire]).await,
+        None => counts.acquire(&[acquire]).await,
     };
     let verdicts = decided.expect("the store is available");
-    assert!(verdicts[0].is_admitted(), "{verdicts:?}");
+    assert!(verdicts[0].is_allowed(), "{verdicts:?}");
 }
 
 /// Latencies of checks by leases.
@@ -217,7 +213,7 @@ pub(crate) fn leases(name: &str, options: &Options) -> anyhow::Result<Race> {
         let stats = counts.stats();
         eprintln!(
             "node {number}: {} decided by leases, {} at the store, {} round trips",
-            stats.decided_here, stats.asked, stats.round_trips
+            stats.decided_here, stats.waited, stats.round_trips
         );
     }
     Ok(race)

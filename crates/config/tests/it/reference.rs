@@ -84,9 +84,19 @@ fn row(path: &str, key: &KnownKey, all: &BTreeMap<String, Entry>, is_live: bool)
     format!(
         "| `{path}` | {}{live} | {} | {} |\n",
         cell(&meaning),
-        cell(&key.allowed),
+        allowed(&key.allowed),
         cell(&default)
     )
+}
+
+/// Returns the cell of the allowed values. A long list of quoted values is code.
+fn allowed(text: &str) -> String {
+    let mut parts = text.split(", ").flat_map(|part| part.split(" or "));
+    let is_quoted = |part: &str| part.starts_with('"') && part.ends_with('"');
+    if parts.clone().count() > 8 && parts.all(is_quoted) {
+        return format!("`{text}`");
+    }
+    text.replace('|', "\\|")
 }
 
 fn text(page: &ReferencePage) -> String {

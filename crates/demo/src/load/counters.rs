@@ -70,7 +70,7 @@ pub struct LoadReport {
     pub queued_with_ticket: u32,
     /// Times that a visitor came back after its seat had ended and was queued.
     pub seat_expired: u32,
-    /// Times that a visitor was told to enter and was then queued again.
+    /// Times that a visitor got its turn and was queued when it entered again.
     pub turn_withdrawn: u32,
     /// Time from the first request to the first page of the shop, of all admitted visitors.
     pub wait: Option<Quantiles>,
@@ -131,7 +131,7 @@ impl LoadCounters {
         }
     }
 
-    /// Counts a visitor that was told to enter and was queued again.
+    /// Counts a visitor that got its turn and was queued when it entered.
     pub(super) fn turn_withdrawn(&self) {
         self.0.lock().record.turn_withdrawn += 1;
     }

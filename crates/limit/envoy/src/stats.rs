@@ -123,7 +123,7 @@ pub struct QuotaStats {
     pub allowed: u64,
     /// Requests that Envoys reported as denied.
     pub denied: u64,
-    /// Buckets that Envoys were told to abandon.
+    /// Buckets that Envoys had to abandon.
     pub abandoned: u64,
     /// Times that a bucket matched a limit that cannot be assigned.
     pub unfit: u64,

@@ -3,7 +3,7 @@
 //! The sockets themselves are passed, not their addresses, so connections in a socket's queue are
 //! accepted by either process. A process gets them in one of two ways:
 //!
-//! - from a supervisor that opened them (`LISTEN_FDS`, as systemd does), told apart by
+//! - from a supervisor that opened them (`LISTEN_FDS`, as systemd does), named by
 //!   `LISTEN_FDNAMES`;
 //! - from a **predecessor**: a process that started this one, with one end of a socket pair as its
 //!   standard input. The sockets arrive over it. When this process is ready it reports so over it,

@@ -9,8 +9,8 @@
 //! for a moment.
 //!
 //! This belongs directly on the socket, below TLS. TLS accepts bytes before they are in flight, and
-//! sends some of its own, even at the end. Above it neither could be told from a client that does
-//! not read.
+//! sends some of its own, even at the end. Above it, neither could be distinguished from a client
+//! that does not read.
 
 use std::io::{Error as IoError, ErrorKind, IoSlice};
 use std::pin::Pin;

@@ -134,8 +134,8 @@ fn by_data_center(variant: &Variant<'_>, rows: &[Row], prefix: &str) -> Chart {
             prefix,
             "by-data-center",
             "Arrivals and admissions, by data center",
-            "The grey bar is how many visitors came to a data center during the run; each mark is \
-             how many of them got in under an allocation.",
+            "The grey bar shows the visitors who came to a data center during the run. Each mark \
+             shows how many of them an allocation admitted.",
         ),
         across: Axis::count(most),
         across_is: "visitors during the whole run".to_owned(),

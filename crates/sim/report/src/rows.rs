@@ -54,9 +54,10 @@ const UNKNOWN: &str = "-";
 
 /// Explanations, in the order of the numbers in the table.
 pub(super) const NOTES: [&str; 9] = [
-    "The allocation of slots among nodes. even: each node gets an equal part. curve: each node \
-     gets more than that while the room is far from its limit. counters: shared counters give \
-     out numbers. leases: nodes lease slots ahead of demand. Only leases never exceed a limit.",
+    "The allocation of slots among nodes. With even, each node gets an equal part. With curve, \
+     each node gets more than that while the room is far from its limit. With counters, shared \
+     counters give out numbers. With leases, nodes lease slots ahead of demand. Only leases never \
+     exceed a limit.",
     "The limits at the start. A scenario can change them. The charts have the limits in force at \
      each moment.",
     "Violations of the product's invariants, counted up to 100. Only leases keep limits as an \

@@ -120,8 +120,7 @@ fn describe(fill: &Fill) -> String {
     let percent = fill.taken_per_100_000;
     format!(
         "full after {}; since then {}.{:03} % of the seats taken ({} ticks); {} times a free seat \
-         was \
-         taken while somebody waited, after {} (p50), {} (p99), {} at most",
+         was taken while visitors waited, after {} (p50), {} (p99), {} at most",
         secs(fill.full_after),
         percent / 1_000,
         percent % 1_000,

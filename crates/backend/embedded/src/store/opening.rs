@@ -142,8 +142,8 @@ impl Location<'_> {
             folder = %self.dir.path().display(),
             why,
             "{loss}: nobody is admitted until all earlier seats have ended; `anteroom status` \
-             shows when, and if there are no active visitors, `anteroom room NAME assume-empty` \
-             ends the wait"
+             shows when; if there are no active visitors, `anteroom room NAME assume-empty` ends \
+             the wait"
         );
         Ok(created)
     }

@@ -91,12 +91,12 @@ fn ours(clients: u32, policy: &Policy) -> f64 {
                 policy,
                 key: keys.key([client.to_string().as_bytes()]),
                 cost: Cost::ONE,
-                patience: DurationUs::ZERO,
+                delay_max: DurationUs::ZERO,
             };
             assert!(
                 counts
-                    .charge(&acquire, TimestampUs(1_700_000_000_000_000))
-                    .is_admitted()
+                    .acquire(&acquire, TimestampUs(1_700_000_000_000_000))
+                    .is_allowed()
             );
         }
         counts

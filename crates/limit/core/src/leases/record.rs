@@ -176,8 +176,8 @@ enum Change {
     None,
     /// The counters cover other intervals. Their sum moves into one of the new ones.
     Reading,
-    /// The rest is kept and refills at the new rate. If it was kept as time (as the algorithm does),
-    /// a slower rate would get more requests for it. Two nodes with different rates would
+    /// The rest is kept and refills at the new rate. If it was kept as time (as the algorithm
+    /// does), a slower rate would get more requests for it. Two nodes with different rates would
     /// then grant more together than either may.
     Level,
     /// The counters cover other intervals, and the oldest is an estimate. Other intervals

@@ -28,7 +28,7 @@ const ACTIONS_MAX: usize = 100;
 /// assignment's lifetime.
 const REFILL_MIN: u32 = 8;
 
-/// State of a bucket, as its Envoy is told.
+/// State of a bucket, as reported to its Envoy.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Assignments {
     /// Allowance of so many requests for so many seconds, and never beyond a point in time.

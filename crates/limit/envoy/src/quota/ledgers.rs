@@ -41,7 +41,7 @@ pub(crate) struct Bucket {
 /// Position of a limit in the queue of due ones.
 #[derive(Clone, Copy, Debug)]
 enum QueueState {
-    /// Neither due nor in flight.
+    /// Waiting: no request is due, and none is in flight.
     Idle,
     /// Due, and behind those with lower numbers.
     Queued(u64),

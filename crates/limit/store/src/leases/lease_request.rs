@@ -446,8 +446,8 @@ impl PendingRequest {
 fn meaning(before: Before) -> String {
     match before {
         Before::Unknown => format!(
-            "the store is empty, so it grants no leases for {UNKNOWN_FOR}, in case another node \
-             knows its earlier state; if the store is new, `anteroom limits assume-empty` ends \
+            "the store is empty, so it grants no leases for {UNKNOWN_FOR}: another node may know \
+             its earlier state; if the store is new, `anteroom limits assume-empty` ends \
              the wait"
         ),
         Before::Lost => "the store may have lost leases, so all clients count as having used up \

@@ -4,7 +4,7 @@
 //! request at once. So part of the requests is reserved for known clients: those that hold a lease,
 //! or a reply of the last five seconds or so. A flood of one-time keys takes nothing from them. A
 //! client that comes back after a pause counts as new. A client that holds a lease under each of
-//! many keys counts as many known clients; the two cannot be told apart here.
+//! many keys counts as many known clients; the two cannot be distinguished.
 
 use std::sync::Arc;
 

@@ -205,7 +205,7 @@ fn a_policy_of_its_own_keeps_what_a_client_spent() {
 }
 
 #[test]
-fn a_client_with_its_own_policy_is_not_evicted_by_the_common_one() {
+fn a_client_with_its_own_policy_is_not_evicted() {
     let day = Rate::new(10, DurationUs::from_secs(86_400)).unwrap();
     let day = Policy::FixedWindow(FixedWindow::new(day));
     let (counts, usual) = (LocalCounts::new(1_000), a_minute(5));

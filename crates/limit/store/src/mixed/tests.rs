@@ -158,7 +158,7 @@ fn a_flood_resets_no_client_and_admits_none_more_often() {
 }
 
 #[test]
-fn in_an_overflow_entry_a_slow_bucket_gains_nothing_from_a_fast_one() {
+fn a_slow_bucket_gains_nothing_from_a_fast_one() {
     let counts = MixedCounts::new(64);
     let hours = fixed(1, 86_400);
     for at in 0..10_000 {

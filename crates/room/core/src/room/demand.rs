@@ -251,7 +251,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_demand_of_a_period_does_not_depend_on_the_number_of_requests() {
+    fn the_demand_of_a_period_is_independent_of_its_requests() {
         let mut demand = Demand::default();
         for ms in 0..50 {
             demand.note_admission(Timestamp(1_000 + ms));

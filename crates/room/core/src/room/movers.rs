@@ -10,7 +10,7 @@ use super::demand::Missing;
 use crate::id::VisitorId;
 use crate::time::{DurationMs, Timestamp};
 
-/// Most visitors for whom one node has seats kept. Others find a seat only if one happens to be
+/// Most visitors with seats reserved at one node. Others find a seat only if one happens to be
 /// free.
 const MOVING_MAX: usize = 1 << 16;
 /// Shortest time for which a seat is kept: the parent needs a moment to find one.

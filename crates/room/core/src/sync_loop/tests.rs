@@ -109,7 +109,7 @@ fn a_sync_that_timed_out_is_repeated_after_a_pause() {
 }
 
 #[test]
-fn the_roots_reply_goes_to_the_parent_at_once_if_a_visitor_waits() {
+fn the_roots_reply_is_forwarded_at_once_if_a_visitor_waits() {
     for is_awaited in [false, true] {
         let mut node = Node::new();
         let sync = node.begin();

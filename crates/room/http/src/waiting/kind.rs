@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_do_not_hide_the_rest_of_a_header() {
+    fn invalid_bytes_do_not_hide_the_rest_of_a_header() {
         let mut headers = HeaderMap::new();
         let value = HeaderValue::from_bytes(b"\xff\xfe;q=\x80, text/html;q=").unwrap();
         headers.insert(ACCEPT, value);

@@ -281,7 +281,7 @@ async fn any_node_shows_every_data_centers_admissions_and_their_age() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_facts_of_a_node_without_a_store_are_as_old_as_the_node() {
+async fn without_a_store_facts_are_as_old_as_the_node() {
     let mut deployment = Deployment::one_level(1, SMALL).await;
     deployment.root.set_unavailable(true);
     deployment.start(0);

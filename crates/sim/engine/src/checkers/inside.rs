@@ -110,7 +110,7 @@ impl Checkers {
         });
     }
 
-    /// Checks a visitor with an accepted ticket whom a node treated as new, at `node_now` by the
+    /// Checks a visitor with an accepted ticket that a node treated as new, at `node_now` by the
     /// node's clock.
     pub(crate) fn check_lost_ticket(
         &mut self,

@@ -2,7 +2,7 @@
 //! every mistake at once, with its line, its key, what was found and what is allowed.
 //!
 //! The limits of a room and its queueing method are the gateway's own keys. Everything has a bound,
-//! so that no file can require more than a machine has. The reader does not judge whether a
+//! so that no file can require more than a machine has. The reader does not decide whether a
 //! scenario is useful.
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Colours and marks. Each line has both, so that no line is told apart by colour alone.
+//! Colours and marks. Each line has both, so that no line differs by colour alone.
 //!
 //! Colours after Okabe and Ito, which colour-blind readers can tell apart. Two are darkened so that
 //! each has a contrast of at least 3 : 1 on white.

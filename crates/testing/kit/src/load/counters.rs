@@ -116,7 +116,7 @@ impl fmt::Display for VisitorCounts {
         )?;
         write!(
             f,
-            "crowd: {} unanswered, failed {:?}, {} + {} old tickets sent, {} of ended sessions \
+            "visitors: {} unanswered, failed {:?}, {} + {} old tickets sent, {} of ended sessions \
              passed (up to {} ms later)",
             self.unanswered,
             self.failed,

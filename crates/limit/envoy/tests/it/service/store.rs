@@ -107,7 +107,7 @@ async fn with_fail_open_an_outage_admits_everything() {
 }
 
 #[tokio::test]
-async fn a_limit_that_the_store_cannot_keep_is_a_mistake_of_the_file() {
+async fn a_limit_that_the_store_cannot_keep_is_a_mistake() {
     let stage = Stage::with(
         ONE,
         Counts::Shared(Arc::new(Unavailable::default())),

@@ -373,7 +373,7 @@ async fn commands(deployment: &Deployment, node: usize) -> Vec<String> {
 const HELD: Option<QueueReason> = Some(QueueReason::QueueAll);
 
 #[tokio::test(start_paused = true)]
-async fn a_stop_is_in_effect_at_its_node_while_the_store_is_unavailable() {
+async fn a_stop_is_in_effect_while_the_store_is_unavailable() {
     for deployment in both().await {
         for stop in [pause(), OperatorCommand::QueueAll] {
             deployment.root.set_unavailable(true);

@@ -263,7 +263,8 @@ fn read_cut(table: &mut Table<'_>, at: Option<DurationMs>, frame: &Frame<'_>) ->
         _ => {
             let location = table.location("node");
             let finding = Finding::Remark("which link?".to_owned());
-            let allowed = "node (to the store of its data center) or data_center (to the global store), \
+            let allowed = "node (to the store of its data center) or data_center (to the global \
+                           store), \
                  one of them";
             table.notes.report(&location, finding, allowed, None);
             Vec::new()

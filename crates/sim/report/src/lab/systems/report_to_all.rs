@@ -85,9 +85,9 @@ fn draw(rows: &[Row]) -> Chart {
             title: "Messages a second, against the number of nodes".to_owned(),
             description: format!(
                 "Each line of the scale is ten times the one below. Where each node reports to all \
-                others, messages grow with the square of the nodes: from none with one node to \
-                {most} a second with {last}. With one store they grow with the requests. With \
-                leases they are fewer, and come near that.",
+                others, messages grow with the square of the nodes. One node sends none, and \
+                {last} nodes send {most} a second. With one store they grow with the requests. \
+                With leases they are fewer, and come near that.",
                 most = grouped(most),
             ),
         },

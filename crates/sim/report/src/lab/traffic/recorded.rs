@@ -65,7 +65,7 @@ pub(crate) enum ReadError {
 pub(crate) enum Mistake {
     /// The time cannot be read.
     #[error(
-        "\"{found}\" is not a time: write seconds such as 23.5, or a moment such as \
+        "\"{found}\" is not a time; write seconds such as 23.5, or a moment such as \
          2022-02-24T07:10:23.5Z, until the year 9999; a first line may name the columns, such as \
          time,client"
     )]

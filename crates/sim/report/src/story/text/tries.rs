@@ -106,7 +106,7 @@ pub(super) fn push_counters(text: &mut String, facts: &Facts) {
         format_args!(
             "## Third try: shared counters (`counters`)\n\
              \n\
-             The nodes of a data center share a counter, which works like a ticket dispenser: each \
+             The nodes of a data center share a counter, which works like a ticket dispenser. Each \
              request gets the next number, and no two get the same. There is one counter for each \
              data center and minute, and one for Anywhere. With 10 slots, the visitor with the \
              number 9 {nine}, and the one with the number 10 {ten}, because numbers start at 0.\n\
@@ -121,8 +121,8 @@ pub(super) fn push_counters(text: &mut String, facts: &Facts) {
              The number of nodes no longer matters. The costs:\n\
              \n\
              - **Every new visitor waits for a round trip** before admission. The article states \
-             less than 10 ms to the counter of the data center, and 60 to 70 ms or more to the one \
-             for Anywhere. Active visitors do not wait: their ticket is proof enough.\n\
+             less than 10 ms to the data center's counter. To the one for Anywhere it is 60 to \
+             70 ms or more. Active visitors do not wait: their ticket is proof enough.\n\
              - **The slots of a minute are fixed when it begins.** A seat that becomes free a \
              second later stays empty until the next minute.\n\
              - **It is as right as its statistics are fresh.** The counter is exact, but the \
