@@ -351,15 +351,27 @@ mod tests {
     }
 
     #[test]
-    fn runs_of_clusters_in_the_usual_scope_exist() {
+    fn tests_that_the_runner_selects_by_name_exist() {
         let config = fs::read_to_string(root().join(".config/nextest.toml")).unwrap();
         let named = config.lines().filter_map(|line| {
-            let name = line.strip_prefix("or test(/^c")?.strip_suffix("$/)")?;
+            let name = line.strip_prefix("or test(/^")?.strip_suffix("$/)")?;
             name.rsplit("::").next()
         });
         let named: Vec<&str> = named.collect();
         assert!(named.len() >= 5, "{named:?}");
-        let source = source(&root().join("crates/testing/e2e/tests/it"));
+        let folder = root().join("crates/testing/e2e/tests/it");
+        let of_e2e = config.lines().filter(|line| {
+            line.starts_with("or test(/^") || line.contains("package(anteroom-e2e)")
+        });
+        let patterns = of_e2e.flat_map(|line| line.split("test(/^").skip(1));
+        for pattern in patterns {
+            let modules = pattern.split("::").next().unwrap_or_default();
+            for module in modules.trim_matches(['(', ')']).split('|') {
+                let file = folder.join(module).with_extension("rs");
+                assert!(file.is_file(), "no tests are in {module}: {pattern}");
+            }
+        }
+        let source = source(&folder);
         for name in named {
             assert!(
                 source.contains(&format!("fn {name}(")),

@@ -55,9 +55,9 @@ pub(super) fn write(families: &mut Families<'_>, stats: &ExtraStats) -> fmt::Res
     families.totals(
         Title {
             name: "origin_retries",
-            help: "Requests sent again. Reason stale: the connection was just being closed, or the origin \
-                   did not process the request. Reason elsewhere: an origin took no connection, and \
-                   another one got the request.",
+            help: "Requests sent again. Reason stale: the connection was just being closed, or \
+                   the origin did not process the request. Reason elsewhere: an origin took no \
+                   connection, and another one got the request.",
         },
         stats.origins.iter().flat_map(|(room, stats)| {
             let retries = stats.retries;

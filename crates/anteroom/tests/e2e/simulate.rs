@@ -248,7 +248,7 @@ async fn the_story_flag_excludes_others_and_needs_a_folder() {
     let taken = file.path("small.toml").display().to_string();
     let ended = run(&["simulate", "--story", &taken]).await;
     assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""));
-    assert!(ended.err.contains("is no folder"), "{}", ended.err);
+    assert!(ended.err.contains("is not a folder"), "{}", ended.err);
     let ended = file.simulate(&["--story", &taken]).await;
     assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""));
 }

@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(uneven.0, "sub_windows");
         let long = message(by(AlgorithmKind::SlidingLog), u32::MAX, Unit::Second).unwrap();
         assert_eq!(long.0, "algorithm");
-        assert!(long.1.contains("longer than"), "{long:?}");
+        assert!(long.1.contains("exceeds the maximum"), "{long:?}");
         let leaky = |queue| {
             let mut leaky = by(AlgorithmKind::LeakyBucket);
             leaky.settings.queue = Some(queue);

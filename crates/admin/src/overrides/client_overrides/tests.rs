@@ -186,7 +186,7 @@ fn an_invalid_rate_is_rejected_with_the_allowed_range() {
     check(
         "log",
         json!({ "key": "10.0.0.1", "limit": "200000/s" }),
-        "at most 100000 calls with algorithm \"sliding-log\"",
+        "at most 100000 requests with algorithm \"sliding-log\"",
     );
 }
 

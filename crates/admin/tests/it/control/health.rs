@@ -147,9 +147,9 @@ async fn a_shortage_of_connections_is_reported_without_failing() {
                 "open": 71,
                 "withTicket": 5,
                 "limit": 100,
-                "detail": "71 of 100 connections are open, 5 of them with a ticket: those of \
-                           waiting visitors are closed with each response, and the longest idle \
-                           ones make room",
+                "detail": "71 of 100 connections are open, 5 of them with a ticket; waiting \
+                           visitors get a new connection with each response, and the longest idle \
+                           connections are closed",
             }),
         ),
     ] {

@@ -212,7 +212,11 @@ async fn without_its_store_a_node_accepts_only_stops() {
     for words in [&["set", "total_active_users=7"][..], &["resume"], &["open"]] {
         let ended = nodes.operate_at(&[0], words).await;
         assert_eq!(ended.code, Some(1), "{words:?}");
-        assert!(ended.err.contains("nothing"), "{}", ended.err);
+        assert!(
+            ended.err.contains("the store is unavailable"),
+            "{}",
+            ended.err
+        );
     }
     let state = nodes.state(0).await;
     assert_eq!(

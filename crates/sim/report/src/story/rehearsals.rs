@@ -238,8 +238,8 @@ fn push_frame(text: &mut String) {
              - *Above* is the largest excess over a limit.\n\
              - *Waited although a slot was free* is the share of new visitors who waited while a \
              slot was free. A slot is a seat and an admission at some node or store. Some are \
-             unavoidable. When a new minute begins, its slots are free until the waiting visitors have polled \
-             again. A new visitor within these seconds waits behind them.\n\
+             unavoidable. When a new minute begins, its slots are free until the waiting \
+             visitors have polled again. A new visitor within these seconds waits behind them.\n\
              - *Filled* is how much of the limit that binds was used while visitors waited.\n\
              - *Added latency* is the time that a new visitor waits for the decision itself.\n\
              \n",

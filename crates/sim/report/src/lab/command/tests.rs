@@ -45,8 +45,8 @@ fn by_default_all_fitting_algorithms_are_compared() {
 #[test]
 fn a_named_algorithm_is_never_left_out() {
     for (flags, expected) in [
-        (&["--sub-windows", "0"][..], "from 1 to 120"),
-        (&["--sub-windows", "121"], "from 1 to 120"),
+        (&["--sub-windows", "0"][..], "outside 1 to 120"),
+        (&["--sub-windows", "121"], "outside 1 to 120"),
         // A second has no seven equal parts of whole microseconds.
         (
             &["--sub-windows", "7", "--limit", "9/s"],
@@ -62,7 +62,7 @@ fn a_named_algorithm_is_never_left_out() {
     assert_eq!(words(&compared(&flags).unwrap()), [("gcra", "local")]);
     let long = compared(&["--limit", "2000000/d", "--rate", "10/s", "--length", "1s"]).unwrap();
     assert!(!words(&long).contains(&("sliding-log", "local")));
-    assert!(long.left_out[0].reason.contains("log of 2000000 calls"));
+    assert!(long.left_out[0].reason.contains("log of 2000000 requests"));
 }
 
 #[test]
@@ -238,7 +238,7 @@ fn errors_name_the_next_step() {
         (&["--rate", "4000000000/s"], "take a lower --rate"),
         (
             &["--algorithm", "sub-windows", "--sub-windows", "0"],
-            "from 1 to 120",
+            "outside 1 to 120",
         ),
         (&["--limit", "100"], "rate has no window after a slash"),
         (&["--algorithm", "fixed"], "fixed-window"),
@@ -247,7 +247,10 @@ fn errors_name_the_next_step() {
             &["--traffic", "adversary", "--limit", "1000000/s"],
             "take a lower --limit or --burst, or fewer nodes",
         ),
-        (&["--traffic", "adversary", "--rate", "9/s"], "--rate says"),
+        (
+            &["--traffic", "adversary", "--rate", "9/s"],
+            "--rate is for",
+        ),
         (
             &["--traffic", "adversary", "--length", "9s"],
             "--length is for",
@@ -298,7 +301,7 @@ fn charts_are_drawn_into_a_folder_and_nothing_else_is_overwritten() {
     }
     let file = folder.path().join(names[0]);
     let error = check_folder("--charts", &file).unwrap_err().to_string();
-    assert!(error.contains("is no folder"), "{error}");
+    assert!(error.contains("is not a folder"), "{error}");
 }
 
 #[test]

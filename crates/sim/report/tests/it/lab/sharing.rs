@@ -258,7 +258,7 @@ fn a_store_rejects_algorithms_that_it_cannot_keep() {
     check(
         StoreKind::Leases,
         AlgorithmKind::LeakyBucket,
-        "stand in one line",
+        "its requests share one queue",
     );
     for store in [StoreKind::Gossip, StoreKind::Kafka] {
         check(store, AlgorithmKind::TokenBucket, "counts");
