@@ -70,7 +70,7 @@ pub(crate) fn service_shown(service: &RateLimitService) -> RateLimitServiceStats
             streams: stats.quota.streams,
             limits: stats.quota.limits,
             buckets: stats.quota.buckets,
-            calls: stats.quota.calls().into(),
+            calls: stats.quota.requests().into(),
             events: stats.quota.events().into(),
         },
     }

@@ -37,9 +37,9 @@ use crate::stats::NodeId;
 /// - **Counts that a node had not sent when it crashed** are lost: a tenth of a second of its
 ///   requests.
 /// - **Without brokers** a node decides by what it last received and what it counts itself, for
-///   [`AWAY_AFTER`]. Then it counts as cut off, and requests are [`CountsError::Unreachable`]. It
-///   continues once its messages have come back for some five seconds. If only some partitions are
-///   unavailable, this holds for their clients only.
+///   [`UNAVAILABLE_AFTER`]. Then it counts as cut off, and requests are
+///   [`CountsError::Unreachable`]. It continues once its messages have come back for some five
+///   seconds. If only some partitions are unavailable, this holds for their clients only.
 /// - **A node that has just started** has not read the totals, and counts alone until it has. The
 ///   same holds for the first client whose window is longer than [`LookBack`](crate::LookBack)
 ///   says, until all totals are read again.

@@ -2,8 +2,8 @@
 //!
 //! Once a second a node sends a number to each [partition](crate::partitions), under a name of its
 //! own, as if a client had sent requests. If a number does not come back in a total within
-//! [`AWAY_AFTER`], the path to the aggregator of that partition is broken. Then totals of the
-//! clients there do not arrive either, as far as is known.
+//! [`UNAVAILABLE_AFTER`], the path to the aggregator of that partition is broken. Then totals of
+//! the clients there do not arrive either, as far as is known.
 
 use std::collections::VecDeque;
 use std::time::Duration;

@@ -18,20 +18,20 @@ impl Cost {
     /// Cost of one.
     pub const ONE: Self = Self::Take(NonZeroU32::MIN);
 
-    /// Returns the cost of `calls` requests; a peek if that is zero.
+    /// Returns the cost of `requests` requests; a peek if that is zero.
     #[must_use]
-    pub const fn take(calls: u32) -> Self {
-        match NonZeroU32::new(calls) {
-            Some(calls) => Self::Take(calls),
+    pub const fn take(requests: u32) -> Self {
+        match NonZeroU32::new(requests) {
+            Some(requests) => Self::Take(requests),
             None => Self::Peek,
         }
     }
 
-    /// Returns a refund of `calls` requests; a peek if that is zero.
+    /// Returns a refund of `requests` requests; a peek if that is zero.
     #[must_use]
-    pub const fn refund(calls: u32) -> Self {
-        match NonZeroU32::new(calls) {
-            Some(calls) => Self::Refund(calls),
+    pub const fn refund(requests: u32) -> Self {
+        match NonZeroU32::new(requests) {
+            Some(requests) => Self::Refund(requests),
             None => Self::Peek,
         }
     }
@@ -41,11 +41,11 @@ impl Cost {
 /// cost.
 impl From<i64> for Cost {
     fn from(count: i64) -> Self {
-        let calls = u32::try_from(count.unsigned_abs()).unwrap_or(u32::MAX);
+        let requests = u32::try_from(count.unsigned_abs()).unwrap_or(u32::MAX);
         if count < 0 {
-            Self::refund(calls)
+            Self::refund(requests)
         } else {
-            Self::take(calls)
+            Self::take(requests)
         }
     }
 }

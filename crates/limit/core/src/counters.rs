@@ -22,7 +22,7 @@
 //!
 //! This holds for one clock. Where clocks of nodes differ, a node passes the latest time that any
 //! clock may show as `read_at`; otherwise it misses requests with later dates.
-//! [`Counters::judge_by_all_clocks`] does that.
+//! [`Counters::decide_by_all_clocks`] does that.
 
 use alloc::vec::Vec;
 

@@ -21,8 +21,8 @@ mod tests {
     use crate::cost::Cost;
     use crate::testing::{Client, a_minute, at};
 
-    fn client(calls: u32) -> Client<FixedWindow> {
-        Client::new(FixedWindow::new(a_minute(calls)))
+    fn client(requests: u32) -> Client<FixedWindow> {
+        Client::new(FixedWindow::new(a_minute(requests)))
     }
 
     // Muscat, "Distributed Rate-Limiting Algorithms", 2022: the count of 07:10 at 07:10:23.
@@ -39,8 +39,8 @@ mod tests {
     #[test]
     fn twice_the_limit_passes_at_the_edge_of_a_minute() {
         let mut client = client(100);
-        let calls = client.send("07:09:59", 100) + client.send("07:10:00", 100);
-        assert_eq!(calls, 200);
+        let requests = client.send("07:09:59", 100) + client.send("07:10:00", 100);
+        assert_eq!(requests, 200);
         assert_eq!(client.send("07:10:00", 1), 0);
     }
 
@@ -71,9 +71,9 @@ mod tests {
     fn what_was_spent_stays_spent_when_the_limit_changes() {
         let mut client = client(100);
         client.send("07:10:00", 60);
-        for (calls, left) in [(50, 0), (61, 1), (200, 140), (0, 0)] {
-            client.limit = FixedWindow::new(a_minute(calls));
-            assert_eq!(client.remaining("07:10:01"), left, "{calls}");
+        for (requests, left) in [(50, 0), (61, 1), (200, 140), (0, 0)] {
+            client.limit = FixedWindow::new(a_minute(requests));
+            assert_eq!(client.remaining("07:10:01"), left, "{requests}");
         }
     }
 

@@ -22,8 +22,8 @@ mod tests {
     use crate::testing::{Client, a_minute, at};
     use crate::time::TimestampUs;
 
-    fn client(calls: u32) -> Client<SlidingWindow> {
-        Client::new(SlidingWindow::new(a_minute(calls)))
+    fn client(requests: u32) -> Client<SlidingWindow> {
+        Client::new(SlidingWindow::new(a_minute(requests)))
     }
 
     // Muscat, "Distributed Rate-Limiting Algorithms", 2022: at 00:01:43 the last 17 seconds of the
@@ -114,9 +114,9 @@ mod tests {
     fn what_was_spent_stays_spent_when_the_limit_changes() {
         let mut client = client(100);
         client.send("00:00:30", 60);
-        for (calls, left) in [(20, 0), (31, 1), (200, 170), (0, 0)] {
-            client.limit = SlidingWindow::new(a_minute(calls));
-            assert_eq!(client.remaining("00:01:30"), left, "{calls}");
+        for (requests, left) in [(20, 0), (31, 1), (200, 170), (0, 0)] {
+            client.limit = SlidingWindow::new(a_minute(requests));
+            assert_eq!(client.remaining("00:01:30"), left, "{requests}");
         }
     }
 }

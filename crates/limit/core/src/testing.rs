@@ -8,9 +8,9 @@ use crate::verdict::{Outcome, Verdict};
 
 pub(crate) const MINUTE: DurationUs = DurationUs::from_secs(60);
 
-/// Returns a rate of `calls` requests a minute.
-pub(crate) fn a_minute(calls: u32) -> Rate {
-    Rate::new(calls, MINUTE).expect("a minute is in range")
+/// Returns a rate of `requests` requests a minute.
+pub(crate) fn a_minute(requests: u32) -> Rate {
+    Rate::new(requests, MINUTE).expect("a minute is in range")
 }
 
 /// Parses a time of day, as in `07:10:23` or `07:10:23.5`.
@@ -41,9 +41,9 @@ impl<A: Algorithm> Client<A> {
         self.limit.step(&mut self.state, at(time), cost)
     }
 
-    /// Sends `calls` requests of cost one and returns how many are allowed.
-    pub(crate) fn send(&mut self, time: &str, calls: u32) -> u32 {
-        let admitted = (0..calls).filter(|_| self.step(time, Cost::ONE).is_allowed());
+    /// Sends `requests` requests of cost one and returns how many are allowed.
+    pub(crate) fn send(&mut self, time: &str, requests: u32) -> u32 {
+        let admitted = (0..requests).filter(|_| self.step(time, Cost::ONE).is_allowed());
         u32::try_from(admitted.count()).expect("`calls` has 32 bits")
     }
 

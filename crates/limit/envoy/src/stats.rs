@@ -165,7 +165,7 @@ impl QuotaCounters {
 impl QuotaStats {
     /// Returns requests by kind, each with a fixed name, for metrics.
     #[must_use]
-    pub const fn calls(&self) -> [(&'static str, u64); 3] {
+    pub const fn requests(&self) -> [(&'static str, u64); 3] {
         [
             ("assigned", self.assigned),
             ("allowed", self.allowed),

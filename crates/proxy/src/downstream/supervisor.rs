@@ -7,7 +7,7 @@ pub fn notify_ready() {
     notify(&[NotifyState::Ready]);
 }
 
-/// Reports that the configuration is reloaded. [`say_ready`] ends it.
+/// Reports that the configuration is reloaded. [`notify_ready`] ends it.
 pub fn notify_reloading() {
     // systemd requires the time, so that an older message cannot overtake a newer one.
     if let Ok(now) = NotifyState::monotonic_usec_now() {

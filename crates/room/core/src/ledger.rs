@@ -90,7 +90,7 @@ pub struct Ledger {
     orphaned_waiting: OrphanedWaiting,
     /// Latest time that the children's clocks have shown. Never falls.
     clock_at: Timestamp,
-    /// Value of `heard_at` when a child first synced with this incarnation.
+    /// Value of `clock_at` when a child first synced with this incarnation.
     began_at: Option<Timestamp>,
     /// Time of the newest request by the ledger's own clock. A journal's clock never falls behind
     /// it; a store's may be stepped back.

@@ -205,7 +205,7 @@ pub enum NextStep {
     Decide,
     /// Load again.
     Load,
-    /// Wait for a moment of at most [`STEP_ASIDE_MAX`], and load again.
+    /// Wait for a moment of at most [`PAUSE_MAX`], and load again.
     Pause,
     /// Give up: others wrote first every time.
     GiveUp,

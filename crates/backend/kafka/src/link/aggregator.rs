@@ -20,7 +20,7 @@ use crate::contact::{self, Contact};
 struct Reader<'a> {
     link: &'a Link,
     consumer: &'a BaseConsumer<Contact>,
-    calls: String,
+    requests: String,
     totals: String,
     /// Offsets whose totals were not sent yet.
     read: Offsets,
@@ -32,13 +32,13 @@ pub(super) fn run(link: &Link, consumer: &BaseConsumer<Contact>) {
     let mut reader = Reader {
         link,
         consumer,
-        calls: link.settings.calls_topic(),
+        requests: link.settings.calls_topic(),
         totals: link.settings.totals_topic(),
         read: Offsets::new(),
         rounds: Rounds::default(),
     };
-    if let Err(error) = consumer.subscribe(&[&reader.calls]) {
-        tracing::error!(%error, topic = reader.calls, "cannot subscribe");
+    if let Err(error) = consumer.subscribe(&[&reader.requests]) {
+        tracing::error!(%error, topic = reader.requests, "cannot subscribe");
         return;
     }
     let mut next_at = Duration::ZERO;
@@ -90,7 +90,10 @@ impl Reader<'_> {
         let again = |id| self.link.node().publish_again(id);
         for (partition, offset) in self.rounds.end(&mut self.read, again) {
             // Fails if another node has the partition by now; that node reads the messages again.
-            if let Err(error) = self.consumer.store_offset(&self.calls, partition, offset) {
+            if let Err(error) = self
+                .consumer
+                .store_offset(&self.requests, partition, offset)
+            {
                 tracing::debug!(%error, partition, "another node has the partition by now");
             }
         }

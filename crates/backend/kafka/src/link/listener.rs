@@ -124,7 +124,7 @@ impl Reader<'_> {
 
     fn find_partitions(&mut self) -> KafkaResult<()> {
         let totals = self.count_partitions(&self.topic)?;
-        let calls = self.count_partitions(&self.link.settings.calls_topic())?;
+        let requests = self.count_partitions(&self.link.settings.calls_topic())?;
         let found = i32::try_from(totals).unwrap_or(i32::MAX);
         let mut begun = Ok(());
         for partition in (self.next..found).chain(0..self.next.min(found)) {
@@ -136,7 +136,7 @@ impl Reader<'_> {
         }
         // Even if not all are read: clients of an unread partition soon count as cut off, others do
         // not.
-        if let Some(partitions) = Partitions::among(calls, totals) {
+        if let Some(partitions) = Partitions::among(requests, totals) {
             self.link.node().divide(partitions);
         }
         begun

@@ -185,8 +185,8 @@ impl Holding {
     }
 
     /// Undoes requests that were spent at `spent_at`, if their lease has not ended.
-    pub fn undo(&mut self, now: TimestampUs, spent_at: TimestampUs, calls: u32) -> Verdict {
-        self.leases.put_back(now, spent_at, calls);
+    pub fn undo(&mut self, now: TimestampUs, spent_at: TimestampUs, requests: u32) -> Verdict {
+        self.leases.put_back(now, spent_at, requests);
         self.admit(now)
     }
 

@@ -37,21 +37,21 @@ impl Lease {
         }
     }
 
-    /// Takes as many of `calls` as it has and returns how many are missing.
-    fn take(&mut self, now: TimestampUs, calls: u32) -> u32 {
-        let taken = self.left(now).min(calls);
+    /// Takes as many of `requests` as it has and returns how many are missing.
+    fn take(&mut self, now: TimestampUs, requests: u32) -> u32 {
+        let taken = self.left(now).min(requests);
         self.used += taken;
-        calls - taken
+        requests - taken
     }
 
-    /// Undoes up to `calls` taken requests and returns how many are left to undo.
-    fn put_back(&mut self, now: TimestampUs, calls: u32) -> u32 {
+    /// Undoes up to `requests` taken requests and returns how many are left to undo.
+    fn put_back(&mut self, now: TimestampUs, requests: u32) -> u32 {
         if now >= self.ends_at {
-            return calls;
+            return requests;
         }
-        let back = self.used.min(calls);
+        let back = self.used.min(requests);
         self.used -= back;
-        calls - back
+        requests - back
     }
 }
 
@@ -62,12 +62,12 @@ impl Leases {
         left.saturating_add(self.newer.left(now))
     }
 
-    /// Takes all of `calls`, from the lease that ends first, or none. Returns whether it did.
-    pub(super) fn take(&mut self, now: TimestampUs, calls: u32) -> bool {
-        if calls > self.left(now) {
+    /// Takes all of `requests`, from the lease that ends first, or none. Returns whether it did.
+    pub(super) fn take(&mut self, now: TimestampUs, requests: u32) -> bool {
+        if requests > self.left(now) {
             return false;
         }
-        let missing = self.older.take(now, calls);
+        let missing = self.older.take(now, requests);
         self.newer.take(now, missing);
         true
     }
@@ -75,11 +75,11 @@ impl Leases {
     /// Undoes requests that were taken at `taken_at`. If a lease has ended since, they may have
     /// used that one, and another would then give more than it has. So nothing is undone in that
     /// case.
-    pub(super) fn put_back(&mut self, now: TimestampUs, taken_at: TimestampUs, calls: u32) {
+    pub(super) fn put_back(&mut self, now: TimestampUs, taken_at: TimestampUs, requests: u32) {
         if !self.have_run_since(now, taken_at) {
             return;
         }
-        let left = self.older.put_back(now, calls);
+        let left = self.older.put_back(now, requests);
         self.newer.put_back(now, left);
     }
 

@@ -23,7 +23,7 @@ pub struct Request {
     pub least: u32,
     /// Requests that wait. During a shortage also those that are rejected until the next message.
     pub waiting: u32,
-    /// Largest useful grant: `wants` and the expected requests.
+    /// Largest useful grant: `waiting` and the expected requests.
     pub most: u32,
 }
 

@@ -52,7 +52,7 @@ pub(crate) enum StreamEvent {
         denied: u64,
     },
     /// Requests that a shadow limit allowed.
-    Spent { counted: Counted, calls: u64 },
+    Spent { counted: Counted, requests: u64 },
     /// A bucket no longer shares its limit.
     Gone { member: MemberId },
 }
@@ -141,7 +141,10 @@ impl QuotaActor {
                 }
                 self.ledgers.enqueue_if_due(key, now);
             }
-            StreamEvent::Spent { counted, calls } => {
+            StreamEvent::Spent {
+                counted,
+                requests: calls,
+            } => {
                 if let Some(bucket) = self.ledgers.bucket_for_debt(&counted) {
                     bucket.ledger.handle_unassigned(calls);
                 }
@@ -252,7 +255,7 @@ impl QuotaActor {
                     Assignments::Denied { seconds }
                 } else {
                     Assignments::Assigned {
-                        calls: requests,
+                        requests,
                         seconds,
                         ends_at,
                     }

@@ -33,7 +33,7 @@ const REFILL_MIN: u32 = 8;
 pub(crate) enum Assignments {
     /// Allowance of so many requests for so many seconds, and never beyond a point in time.
     Assigned {
-        calls: u32,
+        requests: u32,
         seconds: u32,
         ends_at: TimestampUs,
     },
@@ -75,7 +75,7 @@ impl BucketUpdate {
         let blanket = |rule: BlanketRule| Strategy::BlanketRule(rule.into());
         match self.assignment {
             Assignments::Assigned {
-                calls,
+                requests,
                 seconds,
                 ends_at,
             } => {
@@ -83,7 +83,7 @@ impl BucketUpdate {
                     return Vec::new();
                 };
                 let seconds = seconds.min(left);
-                let bucket = Strategy::TokenBucket(bucket_of(calls, seconds));
+                let bucket = Strategy::TokenBucket(bucket_of(requests, seconds));
                 // In Envoy 1.40 a token bucket that replaces another one starts with that one's
                 // tokens: empty. One that replaces a blanket rule starts full, as a new assignment
                 // must. Envoy applies both actions before it goes on.
@@ -147,16 +147,16 @@ pub(crate) fn responses(
     })
 }
 
-/// Returns a token bucket that allows exactly `calls` requests within `seconds` and a margin.
-fn bucket_of(calls: u32, seconds: u32) -> TokenBucket {
-    let (refill, interval) = if calls < REFILL_MIN {
+/// Returns a token bucket that allows exactly `requests` requests within `seconds` and a margin.
+fn bucket_of(requests: u32, seconds: u32) -> TokenBucket {
+    let (refill, interval) = if requests < REFILL_MIN {
         (0, 2 * (u64::from(seconds) + MARGIN.secs_ceil()))
     } else {
         let lasts = u64::from(seconds) + MARGIN.secs_ceil();
-        (calls / REFILL_DIVISOR, lasts)
+        (requests / REFILL_DIVISOR, lasts)
     };
     TokenBucket {
-        max_tokens: calls - refill,
+        max_tokens: requests - refill,
         tokens_per_fill: Some(UInt32Value {
             value: refill.max(1),
         }),
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn an_update_sent_late_lasts_shorter() {
         let assignment = Assignments::Assigned {
-            calls: 3,
+            requests: 3,
             seconds: 59,
             ends_at: TimestampUs(59_500_000),
         };
@@ -204,7 +204,7 @@ mod tests {
     #[test]
     fn a_bucket_starts_full_whatever_it_replaces() {
         let assignment = Assignments::Assigned {
-            calls: 3,
+            requests: 3,
             seconds: 59,
             ends_at: TimestampUs(59_500_000),
         };
@@ -221,18 +221,18 @@ mod tests {
 
     #[test]
     fn a_bucket_allows_exactly_what_was_assigned() {
-        for calls in [1, 7, 8, 9, 600, CALLS_MOST] {
+        for requests in [1, 7, 8, 9, 600, CALLS_MOST] {
             for seconds in [1, 59, 600] {
-                let bucket = bucket_of(calls, seconds);
+                let bucket = bucket_of(requests, seconds);
                 let fill = u64::from(bucket.tokens_per_fill.unwrap().value);
                 let interval = u64::try_from(bucket.fill_interval.unwrap().seconds).unwrap();
                 // For as long as it lasts, with the margin.
                 let refill = fill * (u64::from(seconds) + 1) / interval;
                 let all = u64::from(bucket.max_tokens) + refill;
-                assert_eq!(all, u64::from(calls), "{calls} {seconds}");
+                assert_eq!(all, u64::from(requests), "{requests} {seconds}");
                 // Envoy treats it as full soon after its machine has started.
                 let to_fill = u64::from(bucket.max_tokens) * interval / fill;
-                assert!(to_fill <= 14 * 601, "{calls} {seconds}: {to_fill}");
+                assert!(to_fill <= 14 * 601, "{requests} {seconds}: {to_fill}");
             }
         }
     }

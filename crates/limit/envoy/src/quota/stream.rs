@@ -233,7 +233,10 @@ impl Subscriber {
             Target::Limit(counted) if counted.is_shadow => {
                 let calls = allowed;
                 (
-                    Some(StreamEvent::Spent { counted, calls }),
+                    Some(StreamEvent::Spent {
+                        counted,
+                        requests: calls,
+                    }),
                     Some(Assignments::Allowed { seconds }),
                 )
             }

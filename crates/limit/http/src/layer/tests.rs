@@ -67,8 +67,8 @@ impl LimiterContext for PausedClock {
     }
 }
 
-fn a_minute(calls: u32) -> Policy {
-    let rate = Rate::new(calls, DurationUs::from_secs(60)).unwrap();
+fn a_minute(requests: u32) -> Policy {
+    let rate = Rate::new(requests, DurationUs::from_secs(60)).unwrap();
     Policy::FixedWindow(FixedWindow::new(rate))
 }
 
@@ -155,10 +155,10 @@ impl Site {
         self.send_to(Method::GET, "/", "192.0.2.7").await.status()
     }
 
-    /// Sends `calls` requests and returns how many were allowed.
-    async fn allowed(&self, calls: usize, path: &str, address: &str) -> usize {
+    /// Sends `requests` requests and returns how many were allowed.
+    async fn allowed(&self, requests: usize, path: &str, address: &str) -> usize {
         let mut allowed = 0;
-        for _ in 0..calls {
+        for _ in 0..requests {
             let response = self.send_to(Method::GET, path, address).await;
             allowed += usize::from(response.status() == 200);
         }

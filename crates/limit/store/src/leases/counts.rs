@@ -244,7 +244,7 @@ impl SharedCounts for LeasedCounts {
             .decide(&mut request, verdicts, StoreAccess::Denied)
         {
             Progress::Decided => Some(Ok(())),
-            // A caller that needs certainty calls `charge` next, which counts the failure.
+            // A caller that needs certainty calls `acquire` next, which counts the failure.
             Progress::Failed(error) => Some(Err(self.counts_error(error))),
             Progress::Wait(_) => None,
         }

@@ -22,8 +22,8 @@ pub(crate) struct Cuts {
 }
 
 impl Cuts {
-    pub(crate) fn cut(&mut self, answers_only: bool, until: Timestamp) {
-        let end = if answers_only {
+    pub(crate) fn cut(&mut self, replies_only: bool, until: Timestamp) {
+        let end = if replies_only {
             &mut self.answers
         } else {
             &mut self.all
@@ -67,9 +67,9 @@ impl Network {
         self.bad_until = until;
     }
 
-    pub(crate) fn cut_global(&mut self, data_center: usize, answers_only: bool, until: Timestamp) {
+    pub(crate) fn cut_global(&mut self, data_center: usize, replies_only: bool, until: Timestamp) {
         if let Some(cuts) = self.global_cuts.get_mut(data_center) {
-            cuts.cut(answers_only, until);
+            cuts.cut(replies_only, until);
         }
     }
 

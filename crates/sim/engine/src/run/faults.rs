@@ -197,17 +197,17 @@ impl Simulation {
         self.drive(index);
     }
 
-    fn cut(&mut self, link: LinkRef, answers_only: bool, until: Timestamp) {
+    fn cut(&mut self, link: LinkRef, replies_only: bool, until: Timestamp) {
         match link {
             LinkRef::NodeToStore(place) => {
                 if let Some(node) = self.deployment.node_at(place) {
                     let node = &mut self.deployment.nodes[node as usize];
-                    node.cuts.cut(answers_only, until);
+                    node.cuts.cut(replies_only, until);
                 }
             }
             LinkRef::ToGlobal(data_center) => {
                 let network = &mut self.deployment.network;
-                network.cut_global(data_center, answers_only, until);
+                network.cut_global(data_center, replies_only, until);
             }
         }
     }

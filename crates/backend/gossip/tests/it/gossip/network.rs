@@ -244,13 +244,13 @@ pub(crate) fn left(counts: &GossipCounts, policy: &Policy) -> u32 {
     call(counts, policy, Cost::Peek).remaining
 }
 
-pub(crate) fn take(counts: &GossipCounts, policy: &Policy, calls: u32) {
-    assert!(call(counts, policy, Cost::take(calls)).is_allowed());
+pub(crate) fn take(counts: &GossipCounts, policy: &Policy, requests: u32) {
+    assert!(call(counts, policy, Cost::take(requests)).is_allowed());
 }
 
 /// Returns a limit per hour, which outlasts a test.
-pub(crate) fn an_hour(calls: u32) -> Policy {
-    let rate = Rate::new(calls, DurationUs::from_secs(3_600)).expect("it is in range");
+pub(crate) fn an_hour(requests: u32) -> Policy {
+    let rate = Rate::new(requests, DurationUs::from_secs(3_600)).expect("it is in range");
     Policy::FixedWindow(FixedWindow::new(rate))
 }
 

@@ -115,8 +115,8 @@ fn left(node: &GossipCounts, policy: &Policy) -> u32 {
 async fn nodes_count_together_and_keep_the_counts_of_a_departed_node() {
     let nodes = nodes(3).await;
     let policy = a_minute(100);
-    for (node, calls) in nodes.iter().zip([10, 20, 30]) {
-        assert!(call(node, &policy, Cost::take(calls)).is_allowed());
+    for (node, requests) in nodes.iter().zip([10, 20, 30]) {
+        assert!(call(node, &policy, Cost::take(requests)).is_allowed());
     }
     for node in &nodes {
         eventually("receiving all counts", || left(node, &policy) == 40).await;

@@ -18,8 +18,8 @@ pub(crate) fn secret() -> Secret {
 }
 
 /// Returns a limit of requests per minute.
-pub(crate) fn a_minute(calls: u32) -> Policy {
-    let rate = Rate::new(calls, DurationUs::from_secs(60)).expect("it is in range");
+pub(crate) fn a_minute(requests: u32) -> Policy {
+    let rate = Rate::new(requests, DurationUs::from_secs(60)).expect("it is in range");
     Policy::FixedWindow(FixedWindow::new(rate))
 }
 

@@ -13,7 +13,7 @@ use crate::heartbeats::UNAVAILABLE_AFTER;
 
 const CLIENTS: u128 = 6;
 /// Age from which requests of all nodes are known wherever a node decides. A node decides alone for
-/// `AWAY_AFTER`, a beat is sent once a second, and a round trip takes one.
+/// `UNAVAILABLE_AFTER`, a beat is sent once a second, and a round trip takes one.
 const KNOWN_AFTER: Duration = UNAVAILABLE_AFTER.saturating_add(Duration::from_secs(1 + 1));
 /// Seconds until nodes decide again after an outage, at the latest.
 const BACK_AFTER: usize = 6;

@@ -115,7 +115,7 @@ struct Reader {
 pub(super) struct Simulation {
     pub(super) nodes: Vec<(NodeId, Node)>,
     received: Vec<usize>,
-    calls: [Vec<Vec<u8>>; PARTITIONS],
+    requests: [Vec<Vec<u8>>; PARTITIONS],
     readers: [Reader; PARTITIONS],
     totals: Vec<Vec<u8>>,
     /// Partitions that can be neither written nor read.
@@ -132,7 +132,7 @@ impl Simulation {
         let mut simulation = Self {
             nodes: Vec::new(),
             received: vec![0; NODES],
-            calls: Default::default(),
+            requests: Default::default(),
             readers: Default::default(),
             totals: Vec::new(),
             is_down: Default::default(),
@@ -200,7 +200,7 @@ impl Simulation {
         node.tick(NOW, self.at);
         for report in node.reports_to_send(100, self.at) {
             let to = partition(report.id);
-            let log = &mut self.calls[to];
+            let log = &mut self.requests[to];
             let bytes = message::encode(&report);
             match fate {
                 _ if self.is_down[to] => {}
@@ -215,7 +215,7 @@ impl Simulation {
     fn read(&mut self, partition: usize, count: usize) {
         let reader = &mut self.readers[partition];
         let (_, node) = &mut self.nodes[reader.node];
-        let log = &self.calls[partition];
+        let log = &self.requests[partition];
         let count = if self.is_down[partition] { 0 } else { count };
         let to = log.len().min(reader.read + count);
         for bytes in &log[reader.read..to] {
@@ -267,7 +267,7 @@ impl Simulation {
     /// Returns the true count of a client: of ended processes, as much as they had sent.
     fn truth(&self, client: u128) -> u32 {
         let mut sent: BTreeMap<NodeId, NodeCount> = BTreeMap::new();
-        let logs = self.calls.iter().flatten().chain(&self.totals);
+        let logs = self.requests.iter().flatten().chain(&self.totals);
         let messages = logs.filter_map(|bytes| message::decode(bytes));
         for message in messages.filter(|message| message.id == slot(client)) {
             for (node, count) in message.stats {

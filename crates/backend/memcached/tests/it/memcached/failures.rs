@@ -183,7 +183,7 @@ async fn acquires_before_a_failed_one_are_undone() {
 async fn a_log_too_long_for_a_value_is_rejected() {
     let server = MemcachedServer::start().await;
     let counts = counts(server.port());
-    let log = |calls| Policy::SlidingLog(SlidingLog::new(rate(calls, 60)).unwrap());
+    let log = |requests| Policy::SlidingLog(SlidingLog::new(rate(requests, 60)).unwrap());
     assert_eq!(counts.check("api", &log(LOG_LONGEST)), Ok(()));
     let text = counts.check("api", &log(LOG_LONGEST + 1)).unwrap_err();
     let text = text.to_string();

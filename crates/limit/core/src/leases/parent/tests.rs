@@ -22,21 +22,21 @@ fn secs(secs: u64) -> DurationUs {
     DurationUs::from_secs(secs)
 }
 
-fn a_minute(calls: u32) -> Rate {
-    Rate::new(calls, secs(60)).unwrap()
+fn a_minute(requests: u32) -> Rate {
+    Rate::new(requests, secs(60)).unwrap()
 }
 
-/// Limit of `calls` a minute, with leases of three seconds.
-fn log(calls: u32) -> LeasedLimit {
+/// Limit of `requests` a minute, with leases of three seconds.
+fn log(requests: u32) -> LeasedLimit {
     LeasedLimit::new(Policy::SlidingLog(
-        SlidingLog::new(a_minute(calls)).unwrap(),
+        SlidingLog::new(a_minute(requests)).unwrap(),
     ))
     .unwrap()
 }
 
-fn gcra(calls: u32, burst: u32) -> LeasedLimit {
+fn gcra(requests: u32, burst: u32) -> LeasedLimit {
     LeasedLimit::with_ttl(
-        Policy::Gcra(Gcra::new(a_minute(calls), burst).unwrap()),
+        Policy::Gcra(Gcra::new(a_minute(requests), burst).unwrap()),
         secs(3),
     )
     .unwrap()
@@ -194,9 +194,9 @@ fn a_store_found_empty_waits_for_the_length_of_a_lease() {
 fn a_lowered_limit_acts_at_once() {
     let mut client = Client::new(Before::Nothing);
     client.send(&log(100), secs(0), need(1, 60, 60));
-    for (calls, left) in [(50, 0), (61, 1), (200, 140)] {
-        let answer = client.send(&log(calls), secs(1), need(0, 0, 0));
-        assert_eq!(answer.remaining, left, "{calls}");
+    for (requests, left) in [(50, 0), (61, 1), (200, 140)] {
+        let answer = client.send(&log(requests), secs(1), need(0, 0, 0));
+        assert_eq!(answer.remaining, left, "{requests}");
     }
 }
 

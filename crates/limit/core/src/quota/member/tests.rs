@@ -18,7 +18,7 @@ fn after(reports: &[(u64, u64, u64)]) -> Member {
 
 #[test]
 fn demand_raises_what_a_member_wants_and_idle_ones_keep_little() {
-    let minute = |calls| Rate::new(calls, DurationUs::from_secs(60)).unwrap();
+    let minute = |requests| Rate::new(requests, DurationUs::from_secs(60)).unwrap();
     let twenty = DurationUs::from_secs(20);
     let wants = |reports: &[_]| after(reports).wants(twenty, minute(1_000), 2);
     // A third of a sixteenth for two.
@@ -122,17 +122,21 @@ impl Draw {
 struct Naive(Vec<(u64, u64)>);
 
 impl Naive {
-    fn assign(&mut self, calls: u64, ms: u64, ends_at: u64) {
+    fn assign(&mut self, requests: u64, ms: u64, ends_at: u64) {
         for (_, until) in &mut self.0 {
             *until = (*until).min(ms + 10_000);
         }
-        self.0.push((calls, ends_at + 10_000));
+        self.0.push((requests, ends_at + 10_000));
     }
 
     fn report(&mut self, mut allowed: u64, ms: u64) -> u64 {
-        for (calls, until) in &mut self.0 {
-            let assigned = if ms < *until { allowed.min(*calls) } else { 0 };
-            *calls -= assigned;
+        for (requests, until) in &mut self.0 {
+            let assigned = if ms < *until {
+                allowed.min(*requests)
+            } else {
+                0
+            };
+            *requests -= assigned;
             allowed -= assigned;
         }
         allowed
@@ -154,10 +158,10 @@ fn any_sequence_returns_no_less_than_the_naive_model() {
         for _ in 0..60 {
             ms += 1 + draw.below(7_000);
             if draw.below(3) == 0 {
-                let calls = draw.below(50);
+                let requests = draw.below(50);
                 let ends_at = ms + draw.below(60_000);
-                member.handle_assigned(u32::try_from(calls).unwrap(), at(ms), at(ends_at));
-                naive.assign(calls, ms, ends_at);
+                member.handle_assigned(u32::try_from(requests).unwrap(), at(ms), at(ends_at));
+                naive.assign(requests, ms, ends_at);
                 is_exact &= naive.live(ms) <= SPARES;
             } else {
                 let allowed = draw.below(40);
@@ -207,8 +211,8 @@ fn a_member_that_keeps_to_its_assignments_has_none_unassigned() {
                 // Like a ledger: after reports, and when the assignment ends.
                 if ms >= until || draw.below(3) == 0 {
                     (holds, until) = (draw.below(100), ms + 1_000 + draw.below(59) * 1_000);
-                    let calls = u32::try_from(holds).unwrap();
-                    member.handle_assigned(calls, at(ms), at(until));
+                    let requests = u32::try_from(holds).unwrap();
+                    member.handle_assigned(requests, at(ms), at(until));
                 }
             }
         }

@@ -59,8 +59,8 @@ fn alone(policy: &Policy, from: u64, span: u64) -> u64 {
 }
 
 /// Returns traffic of `nodes` nodes at twice the rate of the limit.
-fn saturated(window: DurationUs, calls: u32, nodes: u32) -> Vec<Traffic> {
-    let apart = window.0 * u64::from(nodes) / u64::from(calls) / 2;
+fn saturated(window: DurationUs, requests: u32, nodes: u32) -> Vec<Traffic> {
+    let apart = window.0 * u64::from(nodes) / u64::from(requests) / 2;
     (0..nodes).map(|_| Traffic::Steady(apart)).collect()
 }
 
@@ -68,11 +68,11 @@ fn saturated(window: DurationUs, calls: u32, nodes: u32) -> Vec<Traffic> {
 fn at_saturation_nearly_all_of_the_widened_limit_is_used() {
     println!("kind, network, nodes: allowed by the promised limit, by the widened limit");
     let window = DurationUs::from_secs(20);
-    let calls = 200;
+    let requests = 200;
     for kind in KINDS {
         for (name, network, nodes) in [("near", NEAR, 1), ("near", NEAR, 5), ("far", FAR, 5)] {
-            let limit = LeasedLimit::new(policy(kind, calls, window, 100)).unwrap();
-            let traffic = saturated(window, calls, nodes);
+            let limit = LeasedLimit::new(policy(kind, requests, window, 100)).unwrap();
+            let traffic = saturated(window, requests, nodes);
             let mut simulation = simulation(7, network, limit, &traffic);
             let warm = window.0 * 3;
             let span = window.0 * 60;
@@ -101,10 +101,10 @@ fn at_saturation_nearly_all_of_the_widened_limit_is_used() {
 /// some messages per lease, and not one for each request.
 #[test]
 fn at_saturation_a_node_sends_few_messages_per_lease() {
-    let (window, calls, nodes) = (DurationUs::from_secs(4), 1_000, 4);
+    let (window, requests, nodes) = (DurationUs::from_secs(4), 1_000, 4);
     for kind in KINDS {
-        let limit = LeasedLimit::new(policy(kind, calls, window, 500)).unwrap();
-        let traffic = saturated(window, calls, nodes);
+        let limit = LeasedLimit::new(policy(kind, requests, window, 500)).unwrap();
+        let traffic = saturated(window, requests, nodes);
         let mut simulation = simulation(7, NEAR, limit, &traffic);
         let warm = window.0 * 3;
         simulation.run(warm).unwrap();
@@ -126,14 +126,14 @@ fn at_saturation_a_node_sends_few_messages_per_lease() {
 fn below_the_limit_a_single_node_rejects_no_request() {
     let window = DurationUs::from_secs(20);
     for kind in KINDS {
-        for (apart, calls) in [
+        for (apart, requests) in [
             (1_000_000, 100),
             (100_000, 300),
             (20_000, 1_500),
             (3_000, 10_000),
         ] {
-            let burst = calls / 4;
-            let limit = LeasedLimit::new(policy(kind, calls, window, burst)).unwrap();
+            let burst = requests / 4;
+            let limit = LeasedLimit::new(policy(kind, requests, window, burst)).unwrap();
             for network in [NEAR, FAR] {
                 let mut simulation = simulation(3, network, limit, &[Traffic::Steady(apart)]);
                 simulation.run(window.0 * 4).unwrap();

@@ -55,8 +55,8 @@ pub(crate) const KINDS: [Kind; 8] = [
 ];
 
 /// Returns a limit of this kind.
-pub(crate) fn policy(kind: Kind, calls: u32, window: DurationUs, burst: u32) -> Policy {
-    let rate = Rate::new(calls, window).expect("the rate is in range");
+pub(crate) fn policy(kind: Kind, requests: u32, window: DurationUs, burst: u32) -> Policy {
+    let rate = Rate::new(requests, window).expect("the rate is in range");
     match kind {
         Kind::Log => Policy::SlidingLog(SlidingLog::new(rate).expect("in range")),
         Kind::Fixed => Policy::FixedWindow(FixedWindow::new(rate)),
@@ -74,14 +74,14 @@ pub(crate) fn policy(kind: Kind, calls: u32, window: DurationUs, burst: u32) -> 
 
 /// Draws a limit with leases, some of them longer than the default.
 pub(crate) fn leased_limit(draw: &mut Draw, kind: Kind, window: DurationUs) -> LeasedLimit {
-    let calls = u32::try_from(draw.within(2, 40)).expect("it is small");
+    let requests = u32::try_from(draw.within(2, 40)).expect("it is small");
     let burst = u32::try_from(draw.within(2, 40)).expect("it is small");
-    let policy = policy(kind, calls, window, burst);
+    let policy = policy(kind, requests, window, burst);
     let ttl = draw.pick(&[window.0 / 20, window.0 / 10, window.0 / 4, window.0]);
     LeasedLimit::with_ttl(policy, DurationUs(ttl.clamp(200_000, 5_000_000)))
         .or_else(|_| LeasedLimit::new(policy))
         .unwrap_or_else(|_| {
-            let policy = self::policy(kind, calls, window, burst + calls);
+            let policy = self::policy(kind, requests, window, burst + requests);
             LeasedLimit::new(policy).expect("a burst above the rate is enough")
         })
 }

@@ -21,7 +21,7 @@ pub(crate) enum Style {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Delivery {
     pub(crate) arrives_at: u64,
-    pub(crate) calls: u64,
+    pub(crate) requests: u64,
     pub(crate) lasts: u64,
 }
 
@@ -75,7 +75,7 @@ impl Envoy {
             if matches!(self.style, Style::Late) {
                 spent += self.spend_all(now);
             }
-            self.holds = Some((delivery.calls, now + delivery.lasts));
+            self.holds = Some((delivery.requests, now + delivery.lasts));
         }
         match self.style {
             Style::Early => {
@@ -89,8 +89,8 @@ impl Envoy {
                 }
                 self.denied += 100;
             }
-            Style::Steady(calls) => {
-                self.due += calls * ms;
+            Style::Steady(requests) => {
+                self.due += requests * ms;
                 while self.due >= 1_000 {
                     self.due -= 1_000;
                     let is_allowed = self.spend_one(now);
@@ -105,13 +105,13 @@ impl Envoy {
 
     fn spend_all(&mut self, now: u64) -> u64 {
         let holds = self.holds.as_mut().filter(|(_, until)| now < *until);
-        holds.map_or(0, |(calls, _)| std::mem::take(calls))
+        holds.map_or(0, |(requests, _)| std::mem::take(requests))
     }
 
     fn spend_one(&mut self, now: u64) -> bool {
         let holds = self.holds.as_mut();
-        let holds = holds.filter(|(calls, until)| *calls > 0 && now < *until);
-        holds.map(|(calls, _)| *calls -= 1).is_some()
+        let holds = holds.filter(|(requests, until)| *requests > 0 && now < *until);
+        holds.map(|(requests, _)| *requests -= 1).is_some()
     }
 
     /// Returns the requests that it allowed and denied, if a report is due.

@@ -45,7 +45,7 @@ fn one_member_with_excess_demand_gets_the_whole_limit() {
 #[test]
 fn two_members_with_excess_demand_get_half_each() {
     check(600, &[Style::Steady(50), Style::Steady(50)], |each| {
-        each.iter().all(|calls| (280..=320).contains(calls))
+        each.iter().all(|requests| (280..=320).contains(requests))
     });
 }
 

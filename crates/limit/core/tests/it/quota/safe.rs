@@ -24,7 +24,7 @@ fn run(seed: u64) -> Option<String> {
     }
     let violations = simulation.windows.iter();
     let mut violations =
-        violations.filter(|(_, seen)| seen.calls > seen.limit || seen.assigned > seen.limit);
+        violations.filter(|(_, seen)| seen.requests > seen.limit || seen.assigned > seen.limit);
     violations
         .next()
         .map(|(window, seen)| format!("seed {seed}, window {window}: {seen:?}"))

@@ -24,7 +24,7 @@ pub(crate) const WINDOW: u64 = 60_000;
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct WindowStats {
     /// Requests that were allowed.
-    pub(crate) calls: u64,
+    pub(crate) requests: u64,
     /// Requests that were assigned.
     pub(crate) assigned: u64,
     /// Highest limit in force during the window.
@@ -141,7 +141,7 @@ impl Simulation {
     /// Sends a request that is counted at once.
     pub(crate) fn request(&mut self) {
         if self.acquire(Cost::ONE).is_allowed() {
-            self.window_stats().calls += 1;
+            self.window_stats().requests += 1;
         }
     }
 
@@ -157,7 +157,7 @@ impl Simulation {
                 self.ledger
                     .handle_report(member, allowed, denied, micros(now));
             }
-            self.window_stats().calls += spent;
+            self.window_stats().requests += spent;
             *self.spent.entry((which, window)).or_default() += spent;
         }
         self.serve();
@@ -219,7 +219,7 @@ impl Simulation {
             if let Some(envoy) = envoy {
                 envoy.deliver(Delivery {
                     arrives_at: self.now + delay,
-                    calls: assignment.requests.into(),
+                    requests: assignment.requests.into(),
                     lasts: u64::from(assignment.seconds) * 1_000,
                 });
             }

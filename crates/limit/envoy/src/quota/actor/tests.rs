@@ -193,10 +193,10 @@ impl Stage {
     }
 }
 
-/// Returns a limit of `calls` requests per window. A limit of one is used up by its first
+/// Returns a limit of `requests` requests per window. A limit of one is used up by its first
 /// assignment.
-fn policy(calls: u32) -> Policy {
-    let rate = Rate::new(calls, DurationUs::from_secs(WINDOW.as_secs()));
+fn policy(requests: u32) -> Policy {
+    let rate = Rate::new(requests, DurationUs::from_secs(WINDOW.as_secs()));
     Policy::FixedWindow(FixedWindow::new(rate.unwrap()))
 }
 
@@ -257,7 +257,10 @@ async fn limits_that_are_always_due_do_not_starve_others() {
                 policy: policy(1_000_000),
                 ..counted(LIMITS as u128 + busy)
             };
-            let spent = StreamEvent::Spent { counted, calls: 1 };
+            let spent = StreamEvent::Spent {
+                counted,
+                requests: 1,
+            };
             stage.facts.send(spent).await.unwrap();
         }
         sleep(Duration::from_millis(1)).await; // tidy: paused time
@@ -281,7 +284,7 @@ async fn debts_are_bounded_and_dropped_during_an_outage() {
     let silent = Stage::new(Arc::new(Failing::Silent));
     let spent = |key| StreamEvent::Spent {
         counted: counted(key),
-        calls: 1,
+        requests: 1,
     };
     for key in 0..LEDGERS_MAX + 10 {
         silent.facts.send(spent(key as u128)).await.unwrap();

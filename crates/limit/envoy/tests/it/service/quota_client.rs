@@ -111,8 +111,8 @@ impl Quotas {
         tokio::spawn(async move {
             while let Some(message) = self.message().await {
                 for action in message.bucket_action {
-                    if let (_, Update::Assigned(calls, _)) = update_of(action) {
-                        count.fetch_add(calls.into(), Ordering::SeqCst);
+                    if let (_, Update::Assigned(requests, _)) = update_of(action) {
+                        count.fetch_add(requests.into(), Ordering::SeqCst);
                     }
                 }
             }

@@ -86,8 +86,8 @@ async fn without_a_queue_a_request_over_the_limit_is_rejected() {
 #[tokio::test(start_paused = true)]
 async fn rejecting_goes_before_queueing_and_queueing_before_delaying() {
     let max = DurationMs::from_secs(60);
-    let with = |name: &str, calls, on_limit| {
-        let mut limit = limit(name, a_minute(calls));
+    let with = |name: &str, requests, on_limit| {
+        let mut limit = limit(name, a_minute(requests));
         limit.on_limit = on_limit;
         limit
     };

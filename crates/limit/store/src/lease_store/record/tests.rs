@@ -17,8 +17,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn policies(calls: u32, secs: u64, burst: u32, parts: u32) -> [Policy; 7] {
-    let rate = Rate::new(calls, DurationUs::from_secs(secs)).unwrap();
+fn policies(requests: u32, secs: u64, burst: u32, parts: u32) -> [Policy; 7] {
+    let rate = Rate::new(requests, DurationUs::from_secs(secs)).unwrap();
     [
         Policy::SlidingLog(SlidingLog::new(rate).unwrap()),
         Policy::FixedWindow(FixedWindow::new(rate)),
@@ -34,9 +34,11 @@ fn policies(calls: u32, secs: u64, burst: u32, parts: u32) -> [Policy; 7] {
 fn record(policy: Policy, steps: &[(u64, u32)]) -> Record {
     let lent_by = LeasedLimit::new(policy).unwrap();
     let (mut state, mut now) = (State::New, TimestampUs(1_000_000));
-    for (after, calls) in steps {
+    for (after, requests) in steps {
         now = now + DurationUs(*after);
-        lent_by.widened().step(&mut state, now, Cost::take(*calls));
+        lent_by
+            .widened()
+            .step(&mut state, now, Cost::take(*requests));
     }
     Record {
         epoch: EpochId {
@@ -98,14 +100,14 @@ proptest! {
     #[test]
     fn records_survive_a_round_trip(
         which in 0_usize..7,
-        calls in 0_u32..100_000,
+        requests in 0_u32..100_000,
         secs in 60_u64..86_400,
         burst in 10_000_u32..1_000_000,
         parts in prop::sample::select(vec![1_u32, 2, 4, 60]),
         steps in prop::collection::vec((0_u64..100_000_000, 0_u32..1_000), 0..40),
     ) {
         let secs = secs / 60 * 60;
-        let policy = policies(calls, secs, burst, parts)[which];
+        let policy = policies(requests, secs, burst, parts)[which];
         prop_assume!(LeasedLimit::new(policy).is_ok());
         let record = record(policy, &steps);
         prop_assert_eq!(decode(&encode(&record)), Ok(record));

@@ -94,7 +94,7 @@ const PACING: Key<Switch> = Key {
 };
 
 const ANSWERS_ONLY: Key<Switch> = Key {
-    name: "answers_only",
+    name: "replies_only",
     kind: Switch,
     default: Some("false"),
 };

@@ -127,7 +127,7 @@ apart = \"30s\"
 [[fault]]
 at = \"3m\"
 kind = \"cut\"
-answers_only = true
+replies_only = true
 data_center = \"lhr\"
 lasts = \"10s\"
 [[fault]]

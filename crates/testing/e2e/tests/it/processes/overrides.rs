@@ -52,9 +52,9 @@ async fn run_command(node: &Node, folder: &Path, words: &[&str]) -> Output {
 }
 
 /// Returns how many of so many requests of a client pass at once.
-pub(crate) async fn let_through(node: &Node, client: &str, calls: usize) -> usize {
+pub(crate) async fn let_through(node: &Node, client: &str, requests: usize) -> usize {
     let mut passed = 0;
-    for _ in 0..calls {
+    for _ in 0..requests {
         match call(node, client).await {
             404 => passed += 1,
             429 => {}
