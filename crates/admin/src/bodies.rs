@@ -122,7 +122,7 @@ pub struct RoomStates {
 #[serde(rename_all = "camelCase")]
 pub struct ClientStanding {
     /// Requests allowed within the window.
-    pub calls: u32,
+    pub requests: u32,
     /// Length of the window, in seconds.
     pub window_seconds: u64,
     /// Requests of cost 1 that the limit would allow now.

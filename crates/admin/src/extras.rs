@@ -84,7 +84,7 @@ pub struct ConnectionStats {
     /// Number of open connections from which those of waiting visitors are closed with each
     /// response.
     pub near: u64,
-    /// Idle connections that were closed to make room, by reason: `crowded`, `address`.
+    /// Idle connections that were closed to make room, by reason: `total`, `address`.
     pub reclaimed: BTreeMap<&'static str, u64>,
     /// Connections that got nothing but an error response, by reason: `full`, `address`.
     pub turned_away: BTreeMap<&'static str, u64>,
@@ -122,7 +122,7 @@ pub struct QuotaStats {
     /// Buckets of all streams.
     pub buckets: u64,
     /// Requests by kind: a few fixed words, such as `assigned`.
-    pub calls: Vec<(&'static str, u64)>,
+    pub requests: Vec<(&'static str, u64)>,
     /// Other events: a few fixed words, such as `refused`.
     pub events: Vec<(&'static str, u64)>,
 }
@@ -130,8 +130,8 @@ pub struct QuotaStats {
 /// Stats of one rate limit.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct LimitStats {
-    /// Requests by verdict: a few fixed words, such as `admit` or `reject`.
-    pub calls: BTreeMap<&'static str, u64>,
+    /// Requests by verdict: a few fixed words, such as `allow` or `reject`.
+    pub requests: BTreeMap<&'static str, u64>,
     /// Clients in the table.
     pub keys: u64,
     /// Capacity of the table.

@@ -151,7 +151,7 @@ async fn standing(
     let standing = standing.map_err(api_error)?;
     let millis = |span: Duration| u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
     Ok(Json(json(&ClientStanding {
-        calls: standing.rate.requests(),
+        requests: standing.rate.requests(),
         window_seconds: standing.rate.window().secs_ceil(),
         remaining: standing.remaining,
         free_after_ms: standing.free_after.map(millis),

@@ -1,7 +1,8 @@
 //! Metrics of a process in the OpenMetrics text format.
 //!
-//! One collector reads everything at the moment of the scrape; nothing is cached. The metrics of
-//! rooms are in `rooms`, those of the rest of the program in `others`.
+//! One collector reads everything at the moment of the scrape; nothing is cached. `writer` writes
+//! families. Each other module has the metrics of one part: `rooms`, their `origins`, `limits`,
+//! `rate_limits` (Envoy's rate limit service), and `others` for the rest of the program.
 
 mod limits;
 mod origins;

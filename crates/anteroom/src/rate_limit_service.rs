@@ -70,7 +70,7 @@ pub(crate) fn service_shown(service: &RateLimitService) -> RateLimitServiceStats
             streams: stats.quota.streams,
             limits: stats.quota.limits,
             buckets: stats.quota.buckets,
-            calls: stats.quota.requests().into(),
+            requests: stats.quota.requests().into(),
             events: stats.quota.events().into(),
         },
     }
@@ -79,9 +79,11 @@ pub(crate) fn service_shown(service: &RateLimitService) -> RateLimitServiceStats
 /// Returns the stats of one limit for operators, with its name.
 pub(crate) fn shown(stats: LimiterStats) -> (String, LimitStats) {
     let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
-    let calls = stats.events.iter();
+    let requests = stats.events.iter();
     let shown = LimitStats {
-        calls: calls.map(|(event, count)| (event.name(), *count)).collect(),
+        requests: requests
+            .map(|(event, count)| (event.name(), *count))
+            .collect(),
         keys: count(stats.keys),
         keys_max: count(stats.keys_max),
         crowded: stats.overflowed,

@@ -1,8 +1,9 @@
-//! Checks of texts that this crate does not compile: bypass rules and templates.
+//! Hooks for checks that need what this crate does not have: a compiler of bypass rules, one of
+//! page templates, and the features of the program.
 
 use crate::model::BypassRule;
 
-/// Checks that the caller supplies for texts that this crate cannot compile. Their mistakes are
+/// Checks that the caller supplies, because this crate cannot make them. Their mistakes are
 /// reported together with all others.
 #[derive(Clone, Copy, Debug)]
 pub struct Checks {

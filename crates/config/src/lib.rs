@@ -131,7 +131,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`Refused`], with the mistakes of [`Config::parse_with`].
+    /// [`RejectedConfig`], with the mistakes of [`Config::parse_with`].
     pub fn parse_partly(
         source_name: &str,
         text: &str,

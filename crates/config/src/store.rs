@@ -179,7 +179,7 @@ impl Login {
         };
         if table.has(PASSWORD.name) && table.has(PASSWORD_FILE.name) {
             let location = table.location(PASSWORD_FILE.name);
-            let finding = Finding::Remark("next to password".to_owned());
+            let finding = Finding::Remark("found together with password".to_owned());
             let allowed = "either password or password_file";
             table.notes.report(&location, finding, allowed, None);
         }

@@ -1,6 +1,6 @@
 //! Error pages of requests that end at the gateway.
 //!
-//! One small page per [`Refusal`], or JSON for clients that accept it. No scripts, no other
+//! One small page per [`RequestError`], or JSON for clients that accept it. No scripts, no other
 //! resources, no internals. The waiting page is not here.
 //!
 //! Pages for errors that visitors do not cause (502, 504, 508) are in their language. The rest is

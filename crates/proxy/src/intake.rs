@@ -59,7 +59,7 @@ impl Intake {
     ///
     /// # Errors
     ///
-    /// [`Refusal`] for the response. The connection should be closed after it: its next bytes may
+    /// [`RequestError`] for the response. The connection should be closed after it: its next bytes may
     /// not be what the sender thinks.
     pub fn check(
         &self,

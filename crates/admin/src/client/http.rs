@@ -28,7 +28,10 @@ pub(crate) async fn send(
     response
         .context("no response in time; the gateway may or may not have made the change")?
         .with_context(|| {
-            format!("is `anteroom serve` running, and is {admin} its --admin address?")
+            format!(
+                "cannot reach the gateway (is `anteroom serve` running, and is {admin} its --admin \
+                 address?)"
+            )
         })
 }
 

@@ -61,7 +61,8 @@ enum RoomCommand {
     Show,
     /// Set keys of the configuration, such as total_active_users=300; they win until `reset`
     Set {
-        /// Keys and values as in the file, without quotes; none where the file may leave a key out
+        /// Keys and values as in the file, without quotes. Write `none` for no value:
+        /// `opens_at=none` removes the opening time
         #[arg(required = true, value_name = "KEY=VALUE")]
         values: Vec<String>,
     },
@@ -213,7 +214,7 @@ fn print_each(
                 ) => body,
                 Err(error) => json!({ "message": format!("{error:#}") }),
             };
-            let line = json!({ "node": admin, "exitCode": code, "answer": body });
+            let line = json!({ "node": admin, "exitCode": code, "response": body });
             out.write_all(format!("{line}\n").as_bytes())?;
             continue;
         }

@@ -107,10 +107,13 @@ async fn query(admin: SocketAddr, options: &StatusOptions) -> anyhow::Result<Nod
     if options.ready {
         return readiness(admin, options.json).await;
     }
+    let address = format!("http://{admin}/rooms");
     let body = fetch(admin)
         .await
-        .with_context(|| format!("cannot query http://{admin}/rooms"))?;
-    let states: RoomStates = serde_json::from_slice(&body).context(NOT_OURS)?;
+        .with_context(|| format!("cannot query {address}"))?;
+    let states: RoomStates = serde_json::from_slice(&body)
+        .context(NOT_OURS)
+        .with_context(|| format!("cannot query {address}"))?;
     let text = if options.json {
         format!("{}\n", String::from_utf8_lossy(&body).trim_end())
     } else {
@@ -136,7 +139,9 @@ async fn readiness(admin: SocketAddr, json: bool) -> anyhow::Result<NodeReply> {
     let response = send(admin, request).await;
     // The status repeats the body.
     let (_, body) = response.with_context(|| format!("cannot query {address}"))?;
-    let readiness: Readiness = serde_json::from_slice(&body).context(NOT_OURS)?;
+    let readiness: Readiness = serde_json::from_slice(&body)
+        .context(NOT_OURS)
+        .with_context(|| format!("cannot query {address}"))?;
     let text = match &readiness.detail {
         _ if json => String::from_utf8_lossy(&body).trim_end().to_owned(),
         Some(reason) => format!("not ready: {reason}"),

@@ -10,7 +10,7 @@ pub(super) fn write(families: &mut Families<'_>, stats: &ExtraStats) -> fmt::Res
     let limits = &stats.limits;
     let requests = limits.iter().flat_map(|(name, limit)| {
         let labels = |word| [("limit", name.as_str()), ("verdict", word)];
-        let counts = limit.calls.iter();
+        let counts = limit.requests.iter();
         counts.map(move |(word, &count)| (labels(*word), count))
     });
     families.totals(

@@ -73,7 +73,7 @@ fn write_quota(families: &mut Families<'_>, stats: &QuotaStats) -> fmt::Result {
         "Buckets of Envoys to which requests are assigned ahead.",
         stats.buckets,
     )?;
-    let requests = stats.calls.iter();
+    let requests = stats.requests.iter();
     families.totals(
         Title {
             name: "quota_requests",

@@ -185,9 +185,9 @@ async fn several_values_are_compared() {
     assert_eq!(outcomes.len(), 2);
     assert_eq!(of(0), (Some(10), Some("10")));
     assert_eq!(of(1), (Some(600), Some("600")));
-    let admitted = |index: usize| outcomes[index]["figures"]["admitted"].as_u64();
+    let admitted = |index: usize| outcomes[index]["stats"]["admitted"].as_u64();
     assert!(admitted(0) < admitted(1), "the lower limit lets more in");
-    let queued = |index: usize| outcomes[index]["figures"]["queued"].as_u64();
+    let queued = |index: usize| outcomes[index]["stats"]["queued"].as_u64();
     assert!(queued(0) > queued(1), "the lower limit lets fewer wait");
 }
 
@@ -216,6 +216,17 @@ async fn a_report_is_written_and_nothing_else_is_overwritten() {
     let taken = file.path("small.toml").display().to_string();
     let ended = file.simulate(&["--out", &taken]).await;
     assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""));
+}
+
+#[tokio::test]
+async fn an_unknown_scenario_ends_with_the_code_of_mistakes() {
+    let ended = run(&["simulate", "no-such-scenario"]).await;
+    assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""));
+    assert!(
+        ended.err.contains("no scenario of that name"),
+        "{}",
+        ended.err
+    );
 }
 
 #[tokio::test]
@@ -259,7 +270,7 @@ async fn rate_limits_are_compared_on_the_same_traffic() {
     let ended = run(&[&["simulate", "limits"], &flags[..]].concat()).await;
     assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
     let report: Value = serde_json::from_str(&ended.out).unwrap();
-    assert_eq!(report["runs"][0]["calls"], report["runs"][1]["calls"]);
+    assert_eq!(report["runs"][0]["requests"], report["runs"][1]["requests"]);
     assert_eq!(report["runs"][1]["highest_in_any_window"], 100);
     let ended = run(&["simulate", "limits", "--traffic", "burst"]).await;
     assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""));

@@ -1,7 +1,7 @@
 //! Store of rate-limit leases in the data folder, for nodes without a server.
 //!
 //! [`LeaseFile`] is a store of records ([`anteroom_limit_store::lease_store`]) in one file,
-//! `leases.redb`. All pending writes go into one transaction, and get their replies only after the
+//! `lent.redb`. All pending writes go into one transaction, and get their replies only after the
 //! transaction has reached the disk. So neither a killed process nor a power failure loses what was
 //! spent, if the disk keeps what it has synced.
 //!

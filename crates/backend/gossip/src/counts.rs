@@ -201,7 +201,7 @@ impl GossipCounts {
     ///
     /// # Errors
     ///
-    /// [`CountsError::Refused`] if a limit cannot be kept here; [`SharedCounts::check`] tells that
+    /// [`CountsError::Rejected`] if a limit cannot be kept here; [`SharedCounts::check`] tells that
     /// beforehand.
     fn decide(
         &self,

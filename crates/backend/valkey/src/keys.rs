@@ -2,10 +2,10 @@
 //!
 //! A record has the key `{prefix}:{<room>}:<rest>`, a counter `{prefix}:{<room>}#<scope>:<minute>`,
 //! and the state of a limit's client `{prefix}:{<limit>:<client>}`. Leases use
-//! `{prefix}:{leases~<shelf>}` for the epoch of a shelf and
-//! `{prefix}:{leases~<shelf>}:<limit>:<client>` for the leases of a client; no room has a tilde in
-//! its name. In a cluster only the part in braces chooses the server. So all keys of a room or a
-//! shelf are at one server, and clients and shelves are spread over all.
+//! `{prefix}:{lent~<partition>}` for the epoch of a partition and
+//! `{prefix}:{lent~<partition>}:<limit>:<client>` for the leases of a client; no room has a tilde
+//! in its name. In a cluster only the part in braces chooses the server. So all keys of a room or a
+//! partition are at one server, and clients and partitions are spread over all.
 
 use std::borrow::Cow;
 
@@ -41,14 +41,14 @@ impl Keys {
         format!("{prefix}:{{{limit}:{client:032x}}}")
     }
 
-    pub(crate) fn epoch(&self, Partition(shelf): Partition) -> String {
+    pub(crate) fn epoch(&self, Partition(partition): Partition) -> String {
         let Self { prefix } = self;
-        format!("{prefix}:{{leases~{shelf}}}")
+        format!("{prefix}:{{lent~{partition}}}")
     }
 
-    pub(crate) fn lease(&self, shelf: Partition, client: LeaseKey<'_>) -> String {
+    pub(crate) fn lease(&self, partition: Partition, client: LeaseKey<'_>) -> String {
         let (limit, ClientKey(key)) = (without_braces(client.limit), client.key);
-        format!("{}:{limit}:{key:032x}", self.epoch(shelf))
+        format!("{}:{limit}:{key:032x}", self.epoch(partition))
     }
 
     pub(crate) fn counter(&self, name: &CounterName) -> String {
@@ -125,14 +125,14 @@ mod tests {
     }
 
     #[test]
-    fn lease_keys_have_the_shelf_of_their_epoch_in_braces() {
+    fn lease_keys_have_the_partition_of_their_epoch_in_braces() {
         let keys = Keys::new("anteroom");
         let key = ClientKey(0xAB);
         let lease = |limit| keys.lease(Partition(7), LeaseKey { limit, key });
         let client = "000000000000000000000000000000ab";
-        assert_eq!(keys.epoch(Partition(7)), "anteroom:{leases~7}");
-        assert_eq!(lease("api"), format!("anteroom:{{leases~7}}:api:{client}"));
-        assert_eq!(lease("{b"), format!("anteroom:{{leases~7}}:%7Bb:{client}"));
+        assert_eq!(keys.epoch(Partition(7)), "anteroom:{lent~7}");
+        assert_eq!(lease("api"), format!("anteroom:{{lent~7}}:api:{client}"));
+        assert_eq!(lease("{b"), format!("anteroom:{{lent~7}}:%7Bb:{client}"));
     }
 
     #[test]

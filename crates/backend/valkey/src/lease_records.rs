@@ -32,9 +32,9 @@ use crate::link::ServerReply;
 use crate::route::Route;
 use crate::script::{Text, number};
 
-/// Shelves of a cluster. Many more than servers, so that servers have about equally many. Few
+/// Partitions of a cluster. Many more than servers, so that servers have about equally many. Few
 /// enough that a check of every epoch once a second costs nothing.
-const SHELVES_OF_A_CLUSTER: u32 = 64;
+const PARTITIONS_OF_A_CLUSTER: u32 = 64;
 
 /// Extra time, in ms, for which a client's record is kept: the server rounds, and its clock may be
 /// adjusted a little.
@@ -103,10 +103,13 @@ impl ValkeyLeases {
         self.route.close();
     }
 
-    /// Returns the keys on a shelf: the epoch, and the client if there is one.
-    fn names(&self, shelf: Partition, client: Option<LeaseKey<'_>>) -> Vec<String> {
-        let client = client.map(|client| self.keys.lease(shelf, client));
-        [self.keys.epoch(shelf)].into_iter().chain(client).collect()
+    /// Returns the keys on a partition: the epoch, and the client if there is one.
+    fn names(&self, partition: Partition, client: Option<LeaseKey<'_>>) -> Vec<String> {
+        let client = client.map(|client| self.keys.lease(partition, client));
+        [self.keys.epoch(partition)]
+            .into_iter()
+            .chain(client)
+            .collect()
     }
 
     async fn write(
@@ -188,17 +191,17 @@ impl LeaseRecords for ValkeyLeases {
         if self.route.is_one_server() {
             1
         } else {
-            SHELVES_OF_A_CLUSTER
+            PARTITIONS_OF_A_CLUSTER
         }
     }
 
     fn load<'a>(
         &'a self,
-        shelf: Partition,
+        partition: Partition,
         client: Option<LeaseKey<'a>>,
     ) -> BoxFuture<'a, Result<Loaded, CountsError>> {
         Box::pin(async move {
-            let names = self.names(shelf, client);
+            let names = self.names(partition, client);
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let called = self.load.call(&self.route, &names, &[], None).await;
             let mut loaded =
@@ -212,7 +215,7 @@ impl LeaseRecords for ValkeyLeases {
 
     fn swap<'a>(
         &'a self,
-        shelf: Partition,
+        partition: Partition,
         client: LeaseKey<'a>,
         write: Write<'a>,
         keep_for: DurationUs,
@@ -220,26 +223,26 @@ impl LeaseRecords for ValkeyLeases {
         let keep_ms = keep_for.0.div_ceil(1_000).saturating_add(SLACK_MS);
         // Longer than any limit needs, and still accepted by the server.
         let keep_ms = keep_ms.min(u64::MAX >> 16);
-        Box::pin(self.write(self.names(shelf, Some(client)), write, keep_ms))
+        Box::pin(self.write(self.names(partition, Some(client)), write, keep_ms))
     }
 
     fn swap_epoch<'a>(
         &'a self,
-        shelf: Partition,
+        partition: Partition,
         write: Write<'a>,
     ) -> BoxFuture<'a, Result<Swapped, CountsError>> {
-        Box::pin(self.write(self.names(shelf, None), write, 0))
+        Box::pin(self.write(self.names(partition, None), write, 0))
     }
 
     fn step<'a>(
         &'a self,
-        shelf: Partition,
+        partition: Partition,
         client: LeaseKey<'a>,
         step: Step<'a>,
     ) -> Option<BoxFuture<'a, Result<Stepped, CountsError>>> {
         self.step.can_grant(&step).then(|| {
             let call = async move {
-                let names = self.names(shelf, Some(client));
+                let names = self.names(partition, Some(client));
                 let names: Vec<&str> = names.iter().map(String::as_str).collect();
                 let stepped = self.step.call(&self.route, &names, &step).await;
                 stepped.map_err(|failure| failure.into_counts_error(&self.store_name))

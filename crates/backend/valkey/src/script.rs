@@ -1,7 +1,8 @@
-//! Calls the scripts and decodes their replies.
+//! Calls scripts, and decodes the replies to those of rooms.
 //!
 //! Scripts are called by their hash. The text is sent only to a server that does not know it yet,
-//! or has flushed its scripts.
+//! or has flushed its scripts. The scripts of rate limits are in `counts/script.rs`, and those of
+//! leases of requests in `lease_records.rs` and `lease_records/`.
 
 use std::borrow::Cow;
 use std::time::Duration;

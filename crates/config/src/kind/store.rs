@@ -115,7 +115,7 @@ fn hint(text: &str, error: AddressError) -> String {
             );
         }
         AddressError::UserInfo => {
-            "it has an @ too many: write %40 for @ and %2F for / in a user name or password, and \
+            "it has one @ too many: write %40 for @ and %2F for / in a user name or password, and \
              give both once, before the first server"
         }
         AddressError::Escape => {

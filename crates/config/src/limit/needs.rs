@@ -11,7 +11,7 @@ use crate::reader::Table;
 /// Table of the keys that verify tokens.
 pub(crate) const JWT: Need = Need {
     table: "jwt",
-    finding: "there is no [jwt], so no token is good",
+    finding: "there is no [jwt], so no token is valid",
     allowed: "\"jwt_claim:NAME\" only beside a table [jwt] with keys_file",
 };
 

@@ -80,8 +80,8 @@ pub(super) fn read_keys_max(
                  have memory for"
             }
             LimitStore::Kafka => {
-                "has no effect with store \"kafka\", where a node keeps 500000 windows of all \
-                 clients together"
+                "has no effect with store \"kafka\", where a node keeps 500000 sub-windows of \
+                 all clients together"
             }
             LimitStore::Gossip => {
                 "has no effect with store \"gossip\", which has room for 500000 counters of all \
@@ -185,7 +185,7 @@ fn check_leases(table: &mut Table<'_>, policy: &Policy) {
             format!("{burst} with store \"leases\""),
             "a burst that is larger than what comes free while a lease runs",
             Some(format!(
-                "at least {}, because {during_lease} come free in the {ttl} of a lease",
+                "at least {}; during a lease ({ttl}) {during_lease} may come free",
                 during_lease.saturating_add(1)
             )),
         ),

@@ -108,7 +108,7 @@ fn read_list(table: &mut Table<'_>) -> Option<Vec<Origin>> {
     let several = table.list(&ORIGINS)?;
     let location = table.location(ORIGINS.name);
     if alone.is_some() {
-        let finding = Finding::Remark("next to origin".to_owned());
+        let finding = Finding::Remark("found together with origin".to_owned());
         table
             .notes
             .report(&location, finding, "one of the two", None);

@@ -14,7 +14,7 @@ pub(super) fn read_template(table: &mut Table<'_>, checks: Checks) -> Option<Pag
     let path = table.optional(&CUSTOM_PAGE_FILE);
     let location = table.location(CUSTOM_PAGE_FILE.name);
     if html.is_some() && path.is_some() {
-        let finding = Finding::Remark("next to custom_page_html".to_owned());
+        let finding = Finding::Remark("found together with custom_page_html".to_owned());
         table
             .notes
             .report(&location, finding, "one of the two", None);

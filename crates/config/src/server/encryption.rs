@@ -110,7 +110,7 @@ pub(super) fn read_redirect(
 fn check_redirect(table: &mut Table<'_>, has_tls: bool, from: SocketAddr, others: &[SocketAddr]) {
     let location = table.location(REDIRECT_FROM.name);
     if !has_tls {
-        let finding = Finding::Remark("redirect_from needs tls_certificate and tls_key".to_owned());
+        let finding = Finding::Remark("needs tls_certificate and tls_key".to_owned());
         table.notes.report(&location, finding, "", None);
     }
     if let Some(other) = others.iter().find(|other| share_a_port(from, **other)) {
@@ -121,6 +121,6 @@ fn check_redirect(table: &mut Table<'_>, has_tls: bool, from: SocketAddr, others
 
 fn refuse_without(table: &mut Table<'_>, given: &str, missing: &str) {
     let location = table.location(given);
-    let finding = Finding::Remark(format!("{given} has no effect without {missing}"));
+    let finding = Finding::Remark(format!("has no effect without {missing}"));
     table.notes.report(&location, finding, "", None);
 }

@@ -27,7 +27,7 @@ use crate::clock::Clock;
 use crate::origin::SHOP_SEAT_ENDS;
 
 /// Path for requests for the position.
-const POSITION_PATH: &str = "/.well-known/anteroom/place";
+const POSITION_PATH: &str = "/.well-known/anteroom/position";
 
 /// Largest response body that is read; a waiting page or a page of the shop is far smaller.
 const RESPONSE_BYTES_MAX: usize = 256 * 1024;

@@ -255,7 +255,7 @@ async fn respond(inner: Arc<Inner>, request: Request<Incoming>) -> Result<Reply,
         cookie.strip_prefix("__anteroom_demo=")?.parse().ok()
     });
     let (visitor, seat) = inner.decide(cookie);
-    let is_position = request.uri().path() == "/.well-known/anteroom/place";
+    let is_position = request.uri().path() == "/.well-known/anteroom/position";
     let mut response = match seat {
         Some(seat) if !is_position => inner.pass(visitor, seat, request).await,
         _ if is_position => {

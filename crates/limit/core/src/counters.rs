@@ -13,7 +13,7 @@
 //! # Stores that can only add
 //!
 //! Counters need no transaction. A node adds the cost of a request to [`Counters::index_at`]
-//! (`added_at`), reads the counters [`Counters::to_read`], and decides by [`Counters::judge`]. If
+//! (`added_at`), reads the counters [`Counters::to_read`], and decides by [`Counters::decide`]. If
 //! the request is rejected, it subtracts the same cost from the same counter.
 //!
 //! Among allowed requests, the one added last sees all others. So the bound of the algorithm holds,
@@ -140,7 +140,7 @@ impl Counters {
         CounterIndex(now.0 / self.width)
     }
 
-    /// Returns the counters that [`Self::judge`] needs, newest first: [`Self::count`] of them, and
+    /// Returns the counters that [`Self::decide`] needs, newest first: [`Self::count`] of them, and
     /// more only if newer ones began before the read.
     #[must_use]
     pub fn to_read(

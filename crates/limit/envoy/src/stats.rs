@@ -179,7 +179,7 @@ impl QuotaStats {
         [
             ("abandoned", self.abandoned),
             ("unfit", self.unfit),
-            ("refused", self.refused),
+            ("rejected", self.refused),
         ]
     }
 }

@@ -5,11 +5,13 @@
 //! whether a request is over its limit; `anteroom-limit-store` keeps what each client has used.
 //!
 //! - `plan` builds the active limits from the config file; `limit` is one of them. `covers` selects
-//!   its requests; `caller`, `tokens` and [`jwt`] identify the client.
-//! - `layer` handles requests, `call` one of them. `charging` and `counted` acquire several limits
-//!   as one, here or at `stores`; `looking` counts for limits in shadow mode.
+//!   its requests; `client_key`, `distinct`, `tokens` and [`jwt`] identify the client.
+//! - `layer` handles requests, `limited_request` one of them. `acquisition` acquires several limits
+//!   as one, each for a `counted` client, here or at `stores`. `shadow` counts for limits in shadow
+//!   mode.
 //! - `too_many_requests` writes the 429, `rate_limit_headers` the headers of all other responses.
-//! - `meter` holds all limits of a process, `counters` their counters; `standing` shows one client.
+//! - `limiter` holds all limits of a process, `counters` their counters. `client_status` shows one
+//!   client.
 
 mod acquisition;
 mod client_key;

@@ -3,7 +3,7 @@
 //! Stores that grant leases have a list of their own ([`lease_store`]), and so have counts that
 //! decide from leases ([`leases`]): these never admit more than this list demands, and may admit
 //! less. In stores whose nodes decide alone and exchange counts later, one node passes this list,
-//! and several pass that of [`apart`].
+//! and several pass that of [`distributed`].
 
 pub mod distributed;
 pub mod lease_store;

@@ -5,12 +5,12 @@
 //! common case of that rule itself offers it as one [`step`]. [`crate::conformance::lease_store`]
 //! defines what it must do.
 //!
-//! # Shelves
+//! # Partitions
 //!
-//! A shelf is a partition of the store. It holds the records of some clients, together with the
-//! epoch that tells how far its data can be trusted. One server keeps all of a shelf. So both
+//! A partition is a part of the store. It holds the records of some clients, together with the
+//! epoch that tells how far its data can be trusted. One server keeps all of a partition. So both
 //! records are read atomically, and a write fails if either has changed. A store of one server has
-//! one shelf; a cluster has several, so that each server has some.
+//! one partition; a cluster has several, so that each server has some.
 //!
 //! A store is empty at first. One that knows what was before it may start with an epoch that
 //! records this.
@@ -38,7 +38,7 @@ pub trait LeaseRecords: fmt::Debug + Send + Sync + 'static {
     /// Returns its name, such as an address, without secrets.
     fn store_name(&self) -> &str;
 
-    /// Returns the number of shelves: at least one, and constant.
+    /// Returns the number of partitions: at least one, and constant.
     fn partitions(&self) -> u32;
 
     /// Releases what a successor process on this machine waits for, such as a file. A store with
@@ -47,15 +47,15 @@ pub trait LeaseRecords: fmt::Debug + Send + Sync + 'static {
         Box::pin(async {})
     }
 
-    /// Reads the record of a client, if one is given, and then that of the shelf's epoch. The time
-    /// is that of the first read, or before.
+    /// Reads the record of a client, if one is given, and then that of the partition's epoch. The
+    /// time is that of the first read, or before.
     ///
     /// # Errors
     ///
     /// [`CountsError`] if the store cannot be read.
     fn load<'a>(
         &'a self,
-        shelf: Partition,
+        partition: Partition,
         client: Option<LeaseKey<'a>>,
     ) -> BoxFuture<'a, Result<Loaded, CountsError>>;
 
@@ -67,7 +67,7 @@ pub trait LeaseRecords: fmt::Debug + Send + Sync + 'static {
     /// [`CountsError`] if the outcome is unknown. The record may have been written.
     fn swap<'a>(
         &'a self,
-        shelf: Partition,
+        partition: Partition,
         client: LeaseKey<'a>,
         write: Write<'a>,
         keep_for: DurationUs,
@@ -81,7 +81,7 @@ pub trait LeaseRecords: fmt::Debug + Send + Sync + 'static {
     /// [`CountsError`] if the outcome is unknown. The record may have been written.
     fn swap_epoch<'a>(
         &'a self,
-        shelf: Partition,
+        partition: Partition,
         write: Write<'a>,
     ) -> BoxFuture<'a, Result<Swapped, CountsError>>;
 
@@ -96,16 +96,16 @@ pub trait LeaseRecords: fmt::Debug + Send + Sync + 'static {
     /// [`CountsError`] if the outcome is unknown.
     fn step<'a>(
         &'a self,
-        shelf: Partition,
+        partition: Partition,
         client: LeaseKey<'a>,
         step: Step<'a>,
     ) -> Option<BoxFuture<'a, Result<Stepped, CountsError>>> {
-        let _ = (shelf, client, step);
+        let _ = (partition, client, step);
         None
     }
 }
 
-/// Number of a shelf, from zero.
+/// Number of a partition, from zero.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Partition(pub u32);
 
@@ -191,10 +191,10 @@ impl Loaded {
 }
 
 impl Partition {
-    /// Returns the one of `shelves` that holds the record of a client.
+    /// Returns the one of `partitions` that holds the record of a client.
     #[must_use]
-    pub fn of(key: ClientKey, shelves: u32) -> Self {
-        let below = key.0 % u128::from(shelves.max(1));
+    pub fn of(key: ClientKey, partitions: u32) -> Self {
+        let below = key.0 % u128::from(partitions.max(1));
         Self(u32::try_from(below).unwrap_or(0))
     }
 }

@@ -113,7 +113,7 @@ pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
         self.acquire(charges)
     }
 
-    /// Does what [`Self::charge`] does if that needs no waiting, and appends to `verdicts`.
+    /// Does what [`Self::acquire`] does if that needs no waiting, and appends to `verdicts`.
     /// Otherwise returns `None` and takes nothing. It saves a future in stores that mostly decide
     /// from memory.
     fn try_acquire_now(

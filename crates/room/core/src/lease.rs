@@ -44,7 +44,7 @@ pub struct Pending {
 pub struct LeaseParts {
     /// See [`Lease::generation`].
     pub generation: Option<u32>,
-    /// See [`Lease::held`].
+    /// See [`Lease::balance`].
     pub balance: LeaseBalance,
     /// See [`Lease::ends_at`].
     pub ends_at: Timestamp,

@@ -1,7 +1,7 @@
 (function () {
 'use strict';
 var d = document, root = d.documentElement, lang = root.lang === 'en' ? 'en-GB' : root.lang;
-var place = root.getAttribute('data-place'), ask = root.getAttribute('data-ask'),
+var place = root.getAttribute('data-position'), ask = root.getAttribute('data-ask'),
   list = d.getElementsByTagName('dl')[0];
 var sent = root.hasAttribute('data-post');
 // Server clock minus local clock; only the server's time matters.

@@ -1,7 +1,7 @@
 //! Record stores, which keep ledgers, and how nodes reach them.
 //!
 //! A store offers records with load and compare-and-swap, counters, its clock and its identity. It
-//! decides nothing: the ledger is a pure function in the core, and [`LedgerPlace`] runs it on any
+//! decides nothing: the ledger is a pure function in the core, and [`StoredLedger`] runs it on any
 //! [`Store`]. Each store is a crate of its own, unknown to this one, and runs [`conformance`].
 
 pub mod conformance;

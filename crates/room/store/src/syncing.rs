@@ -66,7 +66,7 @@ pub enum SyncError {
 
 impl std::fmt::Debug for StoredLedger {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "LedgerPlace({}, {:?})", self.key.0, self.role)
+        write!(f, "StoredLedger({}, {:?})", self.key.0, self.role)
     }
 }
 
@@ -118,7 +118,7 @@ impl StoredLedger {
     ///
     /// # Errors
     ///
-    /// As [`LedgerPlace::sync`].
+    /// As [`StoredLedger::sync`].
     ///
     /// # Panics
     ///
@@ -142,7 +142,7 @@ impl StoredLedger {
     ///
     /// # Errors
     ///
-    /// As [`LedgerPlace::sync`].
+    /// As [`StoredLedger::sync`].
     pub async fn deliver(&self, upstream_reply: &Reply) -> Result<(), SyncError> {
         self.perform(&LedgerOperation::Deliver(upstream_reply.clone()))
             .await?;
@@ -153,7 +153,7 @@ impl StoredLedger {
     ///
     /// # Errors
     ///
-    /// As [`LedgerPlace::sync`].
+    /// As [`StoredLedger::sync`].
     pub async fn assume_empty(&self) -> Result<(), SyncError> {
         self.perform(&LedgerOperation::AssumeEmpty).await?;
         Ok(())
@@ -163,7 +163,7 @@ impl StoredLedger {
     ///
     /// # Errors
     ///
-    /// As [`LedgerPlace::sync`].
+    /// As [`StoredLedger::sync`].
     #[doc(hidden)]
     pub async fn perform(
         &self,
@@ -178,7 +178,7 @@ impl StoredLedger {
     ///
     /// # Errors
     ///
-    /// As [`LedgerPlace::sync`].
+    /// As [`StoredLedger::sync`].
     pub async fn read(&self) -> Result<(Ledger, Timestamp), SyncError> {
         let loaded = self.load().await?;
         let ledger = self.open(&loaded).await?;
@@ -189,7 +189,7 @@ impl StoredLedger {
     ///
     /// # Errors
     ///
-    /// As [`LedgerPlace::sync`].
+    /// As [`StoredLedger::sync`].
     #[doc(hidden)]
     pub async fn change<T>(
         &self,

@@ -259,9 +259,9 @@ impl Measure {
         stats.added_latency_ms_p50 = of(&self.latencies, 0.5).unwrap_or(0);
         stats.added_latency_ms_p99 = of(&self.latencies, 0.99).unwrap_or(0);
         let secs = length.0.max(1) as f64 / 1_000.0;
-        stats.local_calls_per_node_and_second =
+        stats.local_requests_per_node_and_second =
             self.local_requests as f64 / f64::from(nodes.max(1)) / secs;
-        stats.global_calls_per_data_center_and_second =
+        stats.global_requests_per_data_center_and_second =
             self.global_requests as f64 / self.data_centers.len().max(1) as f64 / secs;
         stats.queued_with_ticket = checkers.queued_with_ticket();
         stats.events = events;

@@ -80,9 +80,9 @@ pub struct RunStatistics {
     /// 99th percentile of that time.
     pub added_latency_ms_p99: u64,
     /// Requests to the data center's store, per node and second.
-    pub local_calls_per_node_and_second: f64,
+    pub local_requests_per_node_and_second: f64,
     /// Requests to the global store, per data center and second.
-    pub global_calls_per_data_center_and_second: f64,
+    pub global_requests_per_data_center_and_second: f64,
     /// Visitors with a valid ticket who were queued.
     pub queued_with_ticket: u64,
     /// Simulated events.

@@ -1,7 +1,7 @@
 //! Run of a scenario: events in the order of their time, until the length of the scenario is over.
 //!
-//! This file has the event loop. `visiting`, `answering`, `syncing`, `numbers` and `faults` handle
-//! the events.
+//! This file has the event loop. `visiting`, `replies`, `syncing`, `numbers` and `faults` handle
+//! the events. `checking` hands every response to the checkers.
 
 mod checking;
 mod event;

@@ -56,7 +56,7 @@ fn outcome(outcome: &Outcome) -> Value {
             "total_active_users": outcome.limits.total_active_users,
             "new_users_per_minute": outcome.limits.new_users_per_minute,
         },
-        "figures": outcome.stats,
+        "stats": outcome.stats,
         "samples": outcome.samples,
         "data_centers": outcome.data_centers.iter().map(data_center).collect::<Vec<_>>(),
         "violations": outcome.violations.iter().map(violation).collect::<Vec<_>>(),
@@ -69,7 +69,7 @@ fn data_center(data_center: &DataCenterOutcome) -> Value {
 
 fn violation(violation: &Violation) -> Value {
     json!({
-        "promise": promise(violation.promise),
+        "invariant": promise(violation.promise),
         "at_ms": violation.at_ms,
         "seen": violation.seen,
     })

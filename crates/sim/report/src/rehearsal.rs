@@ -98,13 +98,14 @@ Rate limits:
   anteroom simulate limits --help
 A setting is a path of keys as in the file; elements of lists are counted from 1. Everything about
 visitors is an assumption, and the origin is not simulated.
-Exit code: 0, or 1 if leases violated an invariant, or 2 if the scenario has mistakes.";
+Exit code: 0, or 1 if leases violated an invariant, or 2 if the scenario cannot be read or has
+mistakes.";
 
 /// Simulates a scenario and prints the results.
 ///
 /// # Errors
 ///
-/// Returns an error if a file cannot be read or the report cannot be written.
+/// Returns an error if the report cannot be written.
 pub fn run(
     options: &SimulateOptions,
     out: &mut impl Write,
@@ -122,7 +123,10 @@ pub fn run(
         out.write_all(source::list().as_bytes())?;
         return Ok(SimulateResult::Done(ExitCode::SUCCESS));
     };
-    let source = source::Source::open(wanted)?;
+    let source = match source::Source::open(wanted) {
+        Ok(source) => source,
+        Err(error) => return Ok(SimulateResult::Mistaken(vec![format!("{error:#}")])),
+    };
     if options.print {
         out.write_all(source.text().as_bytes())?;
         return Ok(SimulateResult::Done(ExitCode::SUCCESS));

@@ -157,10 +157,10 @@ pub(super) const GROUPS: [Group; 6] = [
                 time(Some(f.added_latency_ms_p99))
             }),
             row("store requests per node and second", |f| {
-                rate(f.local_calls_per_node_and_second)
+                rate(f.local_requests_per_node_and_second)
             }),
             row("root requests per data center and second", |f| {
-                rate(f.global_calls_per_data_center_and_second)
+                rate(f.global_requests_per_data_center_and_second)
             }),
         ],
     },

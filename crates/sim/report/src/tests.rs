@@ -221,8 +221,8 @@ fn json_has_the_names_that_programs_rely_on() {
         "room.shop.new_users_per_minute"
     );
     assert_eq!(first["limits"]["total_active_users"], 2_000);
-    assert_eq!(first["figures"]["inside_max"], 1_850);
-    assert!(first["figures"]["wait_ms_p90"].is_null());
+    assert_eq!(first["stats"]["inside_max"], 1_850);
+    assert!(first["stats"]["wait_ms_p90"].is_null());
     assert_eq!(first["samples"][600]["at_ms"], 600_000);
     assert_eq!(first["data_centers"][0]["samples"][1]["arrived"], 20);
     assert_eq!(value["outcomes"].as_array().map(Vec::len), Some(12));

@@ -1,7 +1,7 @@
 //! Chromium with an empty profile, driven through its own chromedriver.
 //!
 //! Both must be on the path. A test without its browser fails, and its message names the packages
-//! to install. With `ANTEROOM_SCREENSHOTS=DIR` in the environment, [`Browser::photograph`] saves
+//! to install. With `ANTEROOM_SCREENSHOTS=DIR` in the environment, [`Browser::take_pictures`] saves
 //! pictures in `DIR`: phone and desktop, light and dark.
 //!
 //! ```text

@@ -98,7 +98,7 @@ async fn a_full_room_queues_the_next_visitor() {
     assert!(body.contains("<html"), "{body}");
     let cookie_line = format!("cookie: {cookie}\r\n");
     let (head, _) = served
-        .get("/.well-known/anteroom/place?room=sale", &cookie_line)
+        .get("/.well-known/anteroom/position?room=sale", &cookie_line)
         .await;
     assert_eq!(status(&head), "200", "{head}");
     served.layers.close().await;

@@ -74,7 +74,7 @@ fn words(values: &LiveValues) -> String {
 /// Formats the usage of a client.
 pub(super) fn standing(limit: &str, standing: &ClientStanding) -> String {
     let ClientStanding {
-        calls,
+        requests,
         window_seconds,
         remaining,
         free_after_ms,
@@ -89,7 +89,9 @@ pub(super) fn standing(limit: &str, standing: &ClientStanding) -> String {
         0 => "nothing is counted".to_owned(),
         wait => format!("nothing is counted after {}", seconds(*wait)),
     };
-    format!("limit {limit}, at its store: {calls} requests in {window_seconds} s; {free}; {full}\n")
+    format!(
+        "limit {limit}, at its store: {requests} requests in {window_seconds} s; {free}; {full}\n"
+    )
 }
 
 /// Formats the limits whose clients start at zero.
@@ -164,7 +166,7 @@ mod tests {
             let text = standing(
                 "api",
                 &ClientStanding {
-                    calls: 5,
+                    requests: 5,
                     window_seconds: 60,
                     remaining,
                     free_after_ms,

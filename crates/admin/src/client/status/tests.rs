@@ -94,7 +94,10 @@ async fn a_shortage_of_connections_prints_a_line_and_succeeds() {
 #[tokio::test]
 async fn a_foreign_server_is_an_error() {
     let ended = run_against(true, "404 Not Found", "nothing is here").await;
-    assert_eq!(ended.result.unwrap_err().to_string(), NOT_OURS);
+    let error = ended.result.unwrap_err();
+    let text = format!("{error:#}");
+    assert!(text.starts_with("cannot query http://127.0.0.1:"), "{text}");
+    assert_eq!(error.chain().nth(1).unwrap().to_string(), NOT_OURS);
 }
 
 fn room(more: &str) -> RoomState {

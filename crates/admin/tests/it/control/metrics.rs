@@ -73,15 +73,15 @@ fn rate_limits() -> RateLimitServiceStats {
             streams: 41,
             limits: 42,
             buckets: 43,
-            calls: vec![("assigned", 44), ("denied", 45)],
-            events: vec![("refused", 46)],
+            requests: vec![("assigned", 44), ("denied", 45)],
+            events: vec![("rejected", 46)],
         },
     }
 }
 
 fn limit() -> LimitStats {
     LimitStats {
-        calls: [("allow", 22), ("reject", 23)].into(),
+        requests: [("allow", 22), ("reject", 23)].into(),
         keys: 24,
         keys_max: 25,
         crowded: 26,
@@ -302,7 +302,7 @@ async fn stats_of_the_rest_of_the_program_are_passed_on() {
     check("quota_buckets", &[], 43.0);
     check("quota_requests", &[("kind", "assigned")], 44.0);
     check("quota_requests", &[("kind", "denied")], 45.0);
-    check("quota_events", &[("event", "refused")], 46.0);
+    check("quota_events", &[("event", "rejected")], 46.0);
     let odd = "a \"b\"\n\\";
     check("verdicts", &[("room", "shop"), ("verdict", odd)], 10.0);
     bench.stop().await;

@@ -70,21 +70,21 @@ async fn an_override_applies_and_its_source_is_shown() {
     );
     let standing = post_ok(&bench, "/limits/api/show", json!({ "key": ["silver"] })).await;
     let free = json!({
-        "calls": 500, "windowSeconds": 60, "remaining": 500, "freeAfterMs": 0, "fullAfterMs": 0,
+        "requests": 500, "windowSeconds": 60, "remaining": 500, "freeAfterMs": 0, "fullAfterMs": 0,
     });
     assert_eq!(standing, free);
     let other = post_ok(&bench, "/limits/api/show", json!({ "key": "anybody" })).await;
-    assert_eq!(other["calls"], 100);
+    assert_eq!(other["requests"], 100);
     let burst = json!({ "key": "10.0.0.1", "limit": "60/m", "burst": 9 });
     post_ok(&bench, "/limits/login/set", burst).await;
     let standing = post_ok(&bench, "/limits/login/show", json!({ "key": "10.0.0.1" })).await;
     assert_eq!(
-        (&standing["calls"], &standing["remaining"]),
+        (&standing["requests"], &standing["remaining"]),
         (&json!(60), &json!(9))
     );
     post_ok(&bench, "/limits/api/unset", json!({ "key": "silver" })).await;
     let standing = post_ok(&bench, "/limits/api/show", json!({ "key": "silver" })).await;
-    assert_eq!(standing["calls"], 100);
+    assert_eq!(standing["requests"], 100);
     let all = get(&bench, "/limits").await.json();
     let count = |at: usize| all["limits"][at]["overrides"].as_array().unwrap().len();
     assert_eq!((count(0), count(1)), (1, 1));
@@ -223,5 +223,5 @@ async fn with_a_full_disk_commands_fail_and_nothing_changes() {
         (503, &json!("store_unavailable"))
     );
     let standing = post_ok(&bench, "/limits/api/show", json!({ "key": "silver" })).await;
-    assert_eq!(standing["calls"], 100);
+    assert_eq!(standing["requests"], 100);
 }

@@ -31,7 +31,7 @@ const STOP_AT_TURN: &str = "const heading = document.getElementById('heading');
 
 /// Script that loads the page as if it had just entered. Its mark is valid for five seconds, so
 /// this one is of a later time.
-const COME_BACK: &str = "const place = document.documentElement.getAttribute('data-place');
+const COME_BACK: &str = "const place = document.documentElement.getAttribute('data-position');
     sessionStorage.setItem(place, Date.now() + 3600000);
     location.reload();";
 
@@ -178,7 +178,8 @@ async fn every_page_fits_small_screens_and_large_text_and_nothing_moves() {
 }
 
 /// Script that puts a visitor at three quarters of the queue. `SINCE` is its arrival.
-const HAS_COME_FAR: &str = "localStorage.setItem('anteroom /.well-known/anteroom/place?room=full',
+const HAS_COME_FAR: &str =
+    "localStorage.setItem('anteroom /.well-known/anteroom/position?room=full',
     JSON.stringify({since: SINCE, from: 824, part: 0.75}));";
 
 #[tokio::test]

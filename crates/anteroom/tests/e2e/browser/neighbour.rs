@@ -78,7 +78,7 @@ async fn run(
     stage: watch::Sender<Stage>,
     mut is_running: watch::Receiver<bool>,
 ) {
-    let position_path = format!("/.well-known/anteroom/place?room={ROOM}");
+    let position_path = format!("/.well-known/anteroom/position?room={ROOM}");
     let mut is_waiting = client.navigate("/").await.is_queued();
     while is_waiting {
         let response = client.get(&position_path).await.json();

@@ -63,7 +63,7 @@ async fn a_pause_admits_nobody_and_the_page_shows_the_reason() {
         "{page}"
     );
     assert!(page.contains("paused entry"));
-    let path = "/.well-known/anteroom/place?room=main";
+    let path = "/.well-known/anteroom/position?room=main";
     let polled = newcomer.send(Method::GET, path, &[], "").await.json();
     assert_eq!(polled["words"]["message"], text);
     let path = format!("{path}&lang=de");

@@ -107,7 +107,9 @@ async fn no_log_level_shows_cookies_visitors_or_keys() {
             let theme = ("theme".to_owned(), "chocolate-chips".to_owned());
             visitor.cookies.extend([theme]);
             visitor.navigate("/").await;
-            visitor.get("/.well-known/anteroom/place?room=main").await;
+            visitor
+                .get("/.well-known/anteroom/position?room=main")
+                .await;
             secrets.extend(visitor.cookies.values().cloned());
         }
         secrets.push(site.origin.last().header("anteroom-visitor").unwrap());

@@ -43,8 +43,11 @@ async fn the_page_speaks_the_language_of_the_browser_or_else_the_rooms() {
         assert!(page.contains(&format!("<h1 id=\"heading\">{heading}</h1>")));
         assert_eq!(page.contains("dir=\"rtl\""), tag == "ar");
         // Later texts are in the language of the page, whatever the poll's own headers say.
-        let place = format!("/.well-known/anteroom/place?room=main&amp;lang={tag}");
-        assert!(page.contains(&format!("data-place=\"{place}\"")), "{page}");
+        let place = format!("/.well-known/anteroom/position?room=main&amp;lang={tag}");
+        assert!(
+            page.contains(&format!("data-position=\"{place}\"")),
+            "{page}"
+        );
         let place = place.replace("&amp;", "&");
         let words = site.visitor().get(&place).await.json()["words"].clone();
         assert_eq!(words["heading"], heading);

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::support::eventually;
 use crate::support::site::{Site, until_inside};
 
-const POSITION: &str = "/.well-known/anteroom/place?room=main";
+const POSITION: &str = "/.well-known/anteroom/position?room=main";
 
 #[tokio::test]
 async fn a_poll_returns_the_position_and_the_turn() {
@@ -83,7 +83,7 @@ async fn visitors_behind_move_up() {
 async fn polls_for_an_unknown_room_get_an_error() {
     let site = Site::with_room(1, "").await;
     site.insider().await;
-    let path = "/.well-known/anteroom/place";
+    let path = "/.well-known/anteroom/position";
     for query in [
         "",
         "?",

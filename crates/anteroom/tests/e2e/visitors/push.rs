@@ -9,7 +9,7 @@ use crate::support::eventually;
 use crate::support::raw::{Raw, status_of};
 use crate::support::site::Site;
 
-const POSITION: &str = "/.well-known/anteroom/place?room=main";
+const POSITION: &str = "/.well-known/anteroom/position?room=main";
 const EVENTS: &str = "/.well-known/anteroom/events?room=main";
 
 /// Opens an event stream of this visitor.

@@ -14,7 +14,7 @@ async fn a_suspended_room_lets_all_requests_pass_unchanged() {
     }
     let place = site
         .visitor()
-        .get("/.well-known/anteroom/place?room=main")
+        .get("/.well-known/anteroom/position?room=main")
         .await;
     assert_eq!(place.json()["cfWaitingRoom"]["inWaitingRoom"], false);
     let state = site.state("main").await;

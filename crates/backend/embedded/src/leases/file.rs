@@ -22,11 +22,11 @@ use crate::leases::time::FileClock;
 const CACHE_BYTES: usize = 16 << 20;
 
 /// Name of the file in the data folder.
-const NAME: &str = "leases.redb";
+const NAME: &str = "lent.redb";
 /// Name of a file until it is complete, followed by a random number.
-const DRAFT: &str = "leases.redb.new-";
+const DRAFT: &str = "lent.redb.new-";
 /// Name of a damaged file; it replaces an earlier one.
-const ASIDE: &str = "leases.redb.damaged";
+const ASIDE: &str = "lent.redb.damaged";
 
 /// Function that opens a database on a file.
 pub(crate) type Opener = Box<dyn Fn(File) -> Result<Database, DatabaseError> + Send + Sync>;
@@ -210,9 +210,9 @@ impl Location {
         let open = created?;
         let folder = File::open(self.dir.path()).and_then(|folder| folder.sync_all());
         folder.map_err(Failure::of_disk("create"))?;
-        let may_have_lent = before == Before::Lost;
+        let may_have_granted = before == Before::Lost;
         let file = self.path().display().to_string();
-        tracing::info!(file, may_have_lent, "lease file created");
+        tracing::info!(file, may_have_granted, "lease file created");
         Ok(open)
     }
 

@@ -174,7 +174,7 @@ impl LeaseRecords for LeaseFile {
 
     fn load<'a>(
         &'a self,
-        _shelf: Partition,
+        _partition: Partition,
         client: Option<LeaseKey<'a>>,
     ) -> BoxFuture<'a, Result<Loaded, CountsError>> {
         Box::pin(async move {
@@ -191,7 +191,7 @@ impl LeaseRecords for LeaseFile {
 
     fn swap<'a>(
         &'a self,
-        _shelf: Partition,
+        _partition: Partition,
         client: LeaseKey<'a>,
         write: Write<'a>,
         keep_for: DurationUs,
@@ -204,7 +204,7 @@ impl LeaseRecords for LeaseFile {
 
     fn swap_epoch<'a>(
         &'a self,
-        _shelf: Partition,
+        _partition: Partition,
         write: Write<'a>,
     ) -> BoxFuture<'a, Result<Swapped, CountsError>> {
         Box::pin(async move {

@@ -17,13 +17,13 @@ use anteroom_valkey::ValkeyLeases;
 
 use crate::support::{cluster, sentinel, single};
 
-const SHELF: Partition = Partition(0);
+const PARTITION: Partition = Partition(0);
 const CLIENT: LeaseKey<'_> = LeaseKey {
     limit: "api",
     key: ClientKey(1),
 };
 /// Key of that client's record at the server.
-const NAME: &str = "anteroom:{leases~0}:api:00000000000000000000000000000001";
+const NAME: &str = "anteroom:{lent~0}:api:00000000000000000000000000000001";
 
 fn records(address: &ValkeyAddress) -> ValkeyLeases {
     ValkeyLeases::new(address, "anteroom").unwrap()
@@ -36,11 +36,14 @@ async fn swap(store: &ValkeyLeases, read: &Loaded, token: u128) -> Swapped {
         value: b"value",
     };
     let kept_for = DurationUs::from_secs(5);
-    store.swap(SHELF, CLIENT, write, kept_for).await.unwrap()
+    store
+        .swap(PARTITION, CLIENT, write, kept_for)
+        .await
+        .unwrap()
 }
 
 async fn load(store: &ValkeyLeases) -> Loaded {
-    store.load(SHELF, Some(CLIENT)).await.unwrap()
+    store.load(PARTITION, Some(CLIENT)).await.unwrap()
 }
 
 #[tokio::test]
@@ -64,18 +67,18 @@ async fn a_master_with_sentinels_keeps_lease_records() {
 }
 
 #[tokio::test]
-async fn a_cluster_keeps_lease_records_on_shelves_at_all_servers() {
+async fn a_cluster_keeps_lease_records_on_partitions_at_all_servers() {
     let servers = RedisCluster::start().await;
     let store = records(&cluster(servers.servers()[0].port()));
     lease_store::check(&store).await.unwrap();
-    for shelf in 1..store.partitions() - 1 {
-        let read = store.load(Partition(shelf), None).await.unwrap();
+    for partition in 1..store.partitions() - 1 {
+        let read = store.load(Partition(partition), None).await.unwrap();
         let write = Write {
             expected: read.expected(),
             token: Token(1),
             value: b"epoch",
         };
-        let written = store.swap_epoch(Partition(shelf), write).await.unwrap();
+        let written = store.swap_epoch(Partition(partition), write).await.unwrap();
         assert_eq!(written, Swapped::Written);
     }
     for server in servers.servers() {
@@ -119,13 +122,13 @@ fn with_time_of(swapped: &Swapped, loaded: Loaded) -> Loaded {
 async fn a_write_based_on_a_read_before_a_flush_is_rejected() {
     let server = RedisServer::start().await;
     let store = records(&single(server.port()));
-    let read = store.load(SHELF, None).await.unwrap();
+    let read = store.load(PARTITION, None).await.unwrap();
     let write = Write {
         expected: read.expected(),
         token: Token(7),
         value: b"epoch",
     };
-    store.swap_epoch(SHELF, write).await.unwrap();
+    store.swap_epoch(PARTITION, write).await.unwrap();
     // Without requests, the client's record is missing before and after.
     let read = load(&store).await;
     server.send_ok(&["FLUSHALL"]).await;
@@ -140,7 +143,7 @@ async fn a_restarted_server_rejects_writes_based_on_earlier_reads() {
     let read = load(&store).await;
     server.restart().await;
     eventually("the store replies", async || {
-        store.load(SHELF, None).await.is_ok()
+        store.load(PARTITION, None).await.is_ok()
     })
     .await;
     assert_eq!(swap(&store, &read, 1).await, Swapped::OtherStore);

@@ -114,7 +114,7 @@ impl Report {
                 row.answered_per_s,
                 row.queued,
                 row.local_per_node,
-                row.world_per_node
+                row.global_per_node
             )?;
         }
         text.push('\n');
@@ -282,7 +282,7 @@ pub(crate) mod tests {
             answered_per_s: f64::from(per_second),
             queued: 0,
             local_per_node,
-            world_per_node: 0.25,
+            global_per_node: 0.25,
         };
         Report {
             machine: Machine {

@@ -67,9 +67,9 @@ pub(crate) fn verdicts(report: &Report) -> Vec<Verdict> {
     let below = rows.iter().filter(|row| row.moment != Moment::AtLimit);
     let queued: u64 = below.map(|row| row.queued).sum();
     let busy = report.calls.iter().filter(|row| row.per_second > 0);
-    let busy = busy.map(|row| row.local_per_node + row.world_per_node);
+    let busy = busy.map(|row| row.local_per_node + row.global_per_node);
     let idle = report.calls.iter().filter(|row| row.per_second == 0);
-    let idle = idle.map(|row| row.local_per_node + row.world_per_node);
+    let idle = idle.map(|row| row.local_per_node + row.global_per_node);
     let parts = 1.0 / report.cpu.ratio();
     vec![
         Verdict::at_most(

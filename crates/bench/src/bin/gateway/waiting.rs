@@ -13,7 +13,7 @@ use crate::peers::{Course, Launcher, QUIET};
 /// Visitors that poll in turn.
 const POLLING_VISITORS: usize = 1_000;
 const BURST: Duration = Duration::from_secs(4);
-const POLL_PATH: &str = "/.well-known/anteroom/place?room=own";
+const POLL_PATH: &str = "/.well-known/anteroom/position?room=own";
 
 /// Cost of waiting visitors.
 #[derive(Clone, Debug, Serialize)]

@@ -1,7 +1,7 @@
 //! Node's half of a lease: leases of one client, requests for more, and decisions.
 //!
 //! Facts come in by `handle_*`, requests go out by [`Holding::poll_request`]. A request of a client
-//! is decided at once, or waits for a reply ([`Decision::Ask`]) and is decided again then.
+//! is decided at once, or waits for a reply ([`Decision::Wait`]) and is decided again then.
 //!
 //! All times are those of one monotonic clock of the node.
 //!

@@ -56,7 +56,7 @@ impl LimiterContext for PausedClock {
     }
 
     fn is_polling(&self, path: &str) -> bool {
-        path == "/.well-known/anteroom/place"
+        path == "/.well-known/anteroom/position"
     }
 
     fn visitor(&self, _: &Client, _: &Readings<'_>, _: &HeaderMap) -> Option<KnownVisitor> {
@@ -269,7 +269,7 @@ async fn a_limit_in_shadow_mode_allows_everything() {
 
 #[tokio::test(start_paused = true)]
 async fn a_waiting_page_may_poll_unless_polling_counts() {
-    let polling = "/.well-known/anteroom/place";
+    let polling = "/.well-known/anteroom/position";
     let site = Site::behind(vec![limit("api", a_minute(1))]);
     assert_eq!(site.allowed(9, polling, "192.0.2.7").await, 9);
     let mut all = limit("all", a_minute(1));

@@ -28,13 +28,13 @@ const WRITERS: u128 = 4;
 /// If the store does not do what it must: this is a test.
 pub async fn check(store: &dyn LeaseRecords) -> Result<(), CountsError> {
     let last = Partition(store.partitions().checked_sub(1).expect("there is one"));
-    let shelves = if last == Partition(0) {
+    let partitions = if last == Partition(0) {
         vec![last]
     } else {
         vec![Partition(0), last]
     };
-    for shelf in shelves {
-        let on = ShelfUnderTest { store, shelf };
+    for partition in partitions {
+        let on = PartitionUnderTest { store, partition };
         on.records_are_absent_until_written().await?;
         on.a_write_that_expects_other_records_changes_nothing()
             .await?;
@@ -49,10 +49,10 @@ pub async fn check(store: &dyn LeaseRecords) -> Result<(), CountsError> {
     Ok(())
 }
 
-/// One shelf of the store under test.
-struct ShelfUnderTest<'s> {
+/// One partition of the store under test.
+struct PartitionUnderTest<'s> {
     store: &'s dyn LeaseRecords,
-    shelf: Partition,
+    partition: Partition,
 }
 
 const fn client(limit: &str, key: u128) -> LeaseKey<'_> {
@@ -65,9 +65,9 @@ fn kept(token: u128, value: &[u8]) -> Option<StoredRecord> {
     Some(StoredRecord { token, value })
 }
 
-impl ShelfUnderTest<'_> {
+impl PartitionUnderTest<'_> {
     async fn load(&self, client: LeaseKey<'_>) -> Result<Loaded, CountsError> {
-        self.store.load(self.shelf, Some(client)).await
+        self.store.load(self.partition, Some(client)).await
     }
 
     async fn swap(
@@ -83,7 +83,7 @@ impl ShelfUnderTest<'_> {
             token,
             value,
         };
-        self.store.swap(self.shelf, client, write, KEPT).await
+        self.store.swap(self.partition, client, write, KEPT).await
     }
 
     async fn swap_epoch(
@@ -98,7 +98,7 @@ impl ShelfUnderTest<'_> {
             token,
             value,
         };
-        self.store.swap_epoch(self.shelf, write).await
+        self.store.swap_epoch(self.partition, write).await
     }
 
     async fn records_are_absent_until_written(&self) -> Result<(), CountsError> {
@@ -115,7 +115,7 @@ impl ShelfUnderTest<'_> {
         let current = self.load(one).await?;
         assert_eq!(current.client, kept(11, b"one"));
         assert_eq!(current.epoch, kept(10, b"epoch"));
-        let epoch_alone = self.store.load(self.shelf, None).await?;
+        let epoch_alone = self.store.load(self.partition, None).await?;
         assert_eq!(epoch_alone.client, None);
         assert_eq!(epoch_alone.epoch, kept(10, b"epoch"));
         Ok(())
@@ -236,8 +236,8 @@ impl ShelfUnderTest<'_> {
     }
 
     async fn the_clock_is_monotonic_and_the_identity_constant(&self) -> Result<(), CountsError> {
-        let first = self.store.load(self.shelf, None).await?;
-        let second = self.store.load(self.shelf, None).await?;
+        let first = self.store.load(self.partition, None).await?;
+        let second = self.store.load(self.partition, None).await?;
         assert!(second.now >= first.now);
         assert_eq!(second.identity, first.identity);
         Ok(())

@@ -21,7 +21,7 @@ use crate::shared::{CountsError, SharedAcquire, SharedCounts, UnfitError};
 /// Requests that each limit of these tests allows in a minute.
 const REQUESTS: u32 = 40;
 
-/// Runs the whole list. Each [`Stage::node`] is a node of its own, and time does not go back. The
+/// Runs the whole list. Each [`Harness::node`] is a node of its own, and time does not go back. The
 /// store grants at once, after an operator's `assume-empty`.
 ///
 /// # Errors

@@ -1,7 +1,7 @@
 //! Grant of a lease in one step at the store.
 //!
 //! A load and a swap are two round trips, and concurrent nodes conflict at the swap. A store that
-//! can run the common case of [`lend`] itself does both in one. It leaves unusual cases to the
+//! can run the common case of [`grant`] itself does both in one. It leaves unusual cases to the
 //! node: another epoch or limit than the node knows, a clock that was set back, nothing left to
 //! grant. Then it writes nothing, and returns what a load would return.
 //!

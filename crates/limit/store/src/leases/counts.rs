@@ -98,8 +98,8 @@ impl LeasedCounts {
     ///
     /// [`CountsError`] if the store cannot be written.
     pub async fn assume_empty(&self) -> Result<(), CountsError> {
-        let shelves = (0..self.inner.store.partitions()).map(Partition);
-        let each = shelves.map(|shelf| self.inner.assume_empty(shelf));
+        let partitions = (0..self.inner.store.partitions()).map(Partition);
+        let each = partitions.map(|partition| self.inner.assume_empty(partition));
         let done: Result<Vec<()>, LeaseError> = join_all(each).await.into_iter().collect();
         done.map(drop).map_err(|error| self.counts_error(error))
     }
@@ -170,7 +170,7 @@ impl SharedCounts for LeasedCounts {
     }
 
     fn is_unavailable(&self, _limit: &str, key: ClientKey) -> bool {
-        self.inner.is_lost(self.inner.shelf(key))
+        self.inner.is_lost(self.inner.partition(key))
     }
 
     fn events(&self) -> Vec<(&'static str, u64)> {

@@ -149,7 +149,7 @@ impl Inner {
         both.find_map(|((key, acquire), step)| match step.decision {
             Decision::Decided(_) => None,
             Decision::Unavailable => Some(locked.client(key).error()),
-            Decision::Wait(_) => self.unavailable(self.shelf(acquire.key), now),
+            Decision::Wait(_) => self.unavailable(self.partition(acquire.key), now),
         })
     }
 
@@ -186,7 +186,7 @@ impl Inner {
             }
         }
         for (key, acquire) in request.each() {
-            if self.unavailable(self.shelf(acquire.key), now).is_none() {
+            if self.unavailable(self.partition(acquire.key), now).is_none() {
                 // This is ahead of demand: no caller waits for it, so an error is dropped.
                 let _ = self.poll(locked, key, acquire, now);
             }
@@ -244,13 +244,13 @@ impl Inner {
         let pending = PendingRequest {
             client: key,
             incarnation: client.incarnation,
-            shelf: self.shelf(acquire.key),
+            partition: self.partition(acquire.key),
             limit: acquire.limit.to_owned(),
             key: acquire.key,
             leased_limit,
             request,
         };
-        self.handle_request(pending.shelf, now);
+        self.handle_request(pending.partition, now);
         self.counters.requests.add(1);
         self.send(InFlightRequest::new(pending, permit));
         Ok(())

@@ -35,14 +35,14 @@ pub(crate) struct Inner {
     /// Runtime of lease requests.
     pub(crate) runtime: Handle,
     keys: KeyMaker,
-    shelves: Box<[Mutex<ShelfState>]>,
-    /// Whether all shelves are watched, or only those of clients seen so far.
+    partitions: Box<[Mutex<PartitionState>]>,
+    /// Whether all partitions are watched, or only those of clients seen so far.
     expects_requests: AtomicBool,
 }
 
-/// State of a shelf.
+/// State of a partition.
 #[derive(Debug)]
-struct ShelfState {
+struct PartitionState {
     circuit: Circuit,
     /// Latest error.
     last_error: Option<LeaseError>,
@@ -52,7 +52,7 @@ struct ShelfState {
     in_force: Option<InForce>,
 }
 
-impl Default for ShelfState {
+impl Default for PartitionState {
     fn default() -> Self {
         Self {
             circuit: Circuit::new(Pauses::LEASES),
@@ -78,7 +78,7 @@ impl Inner {
         draws: Draws,
         runtime: Handle,
     ) -> Self {
-        let shelves = (0..store.partitions().max(1)).map(|_| Mutex::default());
+        let partitions = (0..store.partitions().max(1)).map(|_| Mutex::default());
         let mut secret = [0; 16];
         secret[..8].copy_from_slice(&draws.number().to_le_bytes());
         secret[8..].copy_from_slice(&draws.number().to_le_bytes());
@@ -93,7 +93,7 @@ impl Inner {
             permits: Permits::new(settings.requests_max),
             runtime,
             keys: KeyMaker::new(secret),
-            shelves: shelves.collect(),
+            partitions: partitions.collect(),
             expects_requests: AtomicBool::new(false),
         }
     }
@@ -103,36 +103,36 @@ impl Inner {
         self.keys.key([limit.as_bytes(), &key.0.to_le_bytes()[..]])
     }
 
-    /// Returns the shelf of a client's record.
-    pub(crate) fn shelf(&self, key: ClientKey) -> Partition {
-        Partition::of(key, u32::try_from(self.shelves.len()).unwrap_or(1))
+    /// Returns the partition of a client's record.
+    pub(crate) fn partition(&self, key: ClientKey) -> Partition {
+        Partition::of(key, u32::try_from(self.partitions.len()).unwrap_or(1))
     }
 
     /// Returns an error while the store must not be asked.
-    pub(crate) fn unavailable(&self, shelf: Partition, now: TimestampUs) -> Option<LeaseError> {
-        let state = self.state(shelf).lock();
+    pub(crate) fn unavailable(&self, partition: Partition, now: TimestampUs) -> Option<LeaseError> {
+        let state = self.state(partition).lock();
         let error = || state.last_error.clone().unwrap_or(LeaseError::Unavailable);
         state.circuit.is_open(now).then(error)
     }
 
-    /// Whether a shelf has not replied since its circuit opened.
-    pub(crate) fn is_lost(&self, shelf: Partition) -> bool {
-        self.state(shelf).lock().circuit.is_lost()
+    /// Whether a partition has not replied since its circuit opened.
+    pub(crate) fn is_lost(&self, partition: Partition) -> bool {
+        self.state(partition).lock().circuit.is_lost()
     }
 
     /// Takes note that a request is sent.
-    pub(crate) fn handle_request(&self, shelf: Partition, now: TimestampUs) {
-        self.state(shelf).lock().circuit.handle_request(now);
+    pub(crate) fn handle_request(&self, partition: Partition, now: TimestampUs) {
+        self.state(partition).lock().circuit.handle_request(now);
     }
 
     /// Takes note of how a request ended.
     pub(crate) fn handle_outcome(
         &self,
-        shelf: Partition,
+        partition: Partition,
         now: TimestampUs,
         failed: Option<&LeaseError>,
     ) {
-        let mut state = self.state(shelf).lock();
+        let mut state = self.state(partition).lock();
         let Some(error) = failed else {
             if state.circuit.is_lost() {
                 tracing::info!(
@@ -156,43 +156,43 @@ impl Inner {
         }
     }
 
-    /// Returns the latest epoch seen on a shelf.
-    pub(crate) fn witnessed(&self, shelf: Partition) -> Option<EpochId> {
-        self.state(shelf).lock().witnessed
+    /// Returns the latest epoch seen on a partition.
+    pub(crate) fn witnessed(&self, partition: Partition) -> Option<EpochId> {
+        self.state(partition).lock().witnessed
     }
 
     /// Takes note of an epoch that is in force.
-    pub(crate) fn witness(&self, shelf: Partition, id: EpochId) {
-        let mut state = self.state(shelf).lock();
+    pub(crate) fn witness(&self, partition: Partition, id: EpochId) {
+        let mut state = self.state(partition).lock();
         state.witnessed = Some(epoch::later(state.witnessed, id));
     }
 
     /// Takes note of an epoch that is in force, and of the write that made its record.
-    pub(crate) fn handle_in_force(&self, shelf: Partition, in_force: InForce) {
-        self.witness(shelf, in_force.epoch.id);
-        self.state(shelf).lock().in_force = Some(in_force);
+    pub(crate) fn handle_in_force(&self, partition: Partition, in_force: InForce) {
+        self.witness(partition, in_force.epoch.id);
+        self.state(partition).lock().in_force = Some(in_force);
     }
 
     /// Returns the epoch to grant in without reading it again; `None` if another one was seen
     /// since.
-    pub(crate) fn in_force(&self, shelf: Partition) -> Option<InForce> {
-        let state = self.state(shelf).lock();
+    pub(crate) fn in_force(&self, partition: Partition) -> Option<InForce> {
+        let state = self.state(partition).lock();
         let is_latest = |in_force: &InForce| state.witnessed == Some(in_force.epoch.id);
         state.in_force.filter(is_latest)
     }
 
-    /// Watches all shelves from now on. A store that is empty grants nothing for a while, and that
-    /// time should be over before the first request.
+    /// Watches all partitions from now on. A store that is empty grants nothing for a while, and
+    /// that time should be over before the first request.
     pub(crate) fn expect_calls(&self) {
         self.expects_requests.store(true, Ordering::Relaxed);
     }
 
-    /// Returns the shelves whose epoch must be read regularly.
-    pub(crate) fn watched_shelves(&self) -> Vec<Partition> {
-        let shelves = (0..).zip(&self.shelves);
+    /// Returns the partitions whose epoch must be read regularly.
+    pub(crate) fn watched_partitions(&self) -> Vec<Partition> {
+        let partitions = (0..).zip(&self.partitions);
         let all = self.expects_requests.load(Ordering::Relaxed);
-        // Includes shelves with an open circuit: callers may send nothing because of it.
-        let seen = shelves.filter(|(_, state)| {
+        // Includes partitions with an open circuit: callers may send nothing because of it.
+        let seen = partitions.filter(|(_, state)| {
             let state = state.lock();
             all || state.witnessed.is_some() || state.circuit.is_lost()
         });
@@ -210,7 +210,7 @@ impl Inner {
         self.counters.stats(clients, held)
     }
 
-    fn state(&self, Partition(shelf): Partition) -> &Mutex<ShelfState> {
-        &self.shelves[shelf as usize % self.shelves.len()]
+    fn state(&self, Partition(partition): Partition) -> &Mutex<PartitionState> {
+        &self.partitions[partition as usize % self.partitions.len()]
     }
 }

@@ -45,7 +45,7 @@ pub(crate) struct PendingRequest {
     /// Key of the client in this process.
     pub(crate) client: ClientKey,
     pub(crate) incarnation: u64,
-    pub(crate) shelf: Partition,
+    pub(crate) partition: Partition,
     pub(crate) limit: String,
     /// Key of the client on all nodes.
     pub(crate) key: ClientKey,
@@ -126,7 +126,7 @@ impl Inner {
     /// Applies the outcome of a request.
     fn finish(&self, pending: &PendingRequest, outcome: Result<DatedReply, LeaseError>) {
         let now = self.clock.now();
-        self.handle_outcome(pending.shelf, now, outcome.as_ref().err());
+        self.handle_outcome(pending.partition, now, outcome.as_ref().err());
         let mut shard = self.clients.shard(pending.client);
         let client = shard.find(pending.client);
         let Some(client) = client.filter(|client| client.incarnation == pending.incarnation) else {
@@ -174,13 +174,13 @@ impl Inner {
 
     /// Grants in one step, or reads.
     async fn first_trip(&self, pending: &PendingRequest) -> Result<FirstTrip, LeaseError> {
-        if let Some(in_force) = self.in_force(pending.shelf)
+        if let Some(in_force) = self.in_force(pending.partition)
             && let Some(outcome) = self.step(pending, &in_force).await?
         {
             return Ok(outcome);
         }
         let read_at = self.clock.now();
-        let loaded = self.load(pending.shelf, Some(pending.client())).await?;
+        let loaded = self.load(pending.partition, Some(pending.client())).await?;
         Ok(FirstTrip::Read(loaded, read_at))
     }
 
@@ -198,7 +198,7 @@ impl Inner {
             request: &pending.request,
         };
         let read_at = self.clock.now();
-        let Some(stepped) = self.store.step(pending.shelf, pending.client(), step) else {
+        let Some(stepped) = self.store.step(pending.partition, pending.client(), step) else {
             return Ok(None);
         };
         Ok(match self.within(stepped).await? {
@@ -213,7 +213,7 @@ impl Inner {
     }
 
     /// Returns the reply for a lease that was granted in one step. If the store's grant differs
-    /// from that of [`lend`], one of the two has a defect; the smaller grant is used.
+    /// from that of [`parent::grant`], one of the two has a defect; the smaller grant is used.
     fn answer(
         &self,
         pending: &PendingRequest,
@@ -245,7 +245,7 @@ impl Inner {
         loaded: Loaded,
         read_at: TimestampUs,
     ) -> Result<Attempt, LeaseError> {
-        let Some(epoch) = self.settle(pending.shelf, &loaded).await? else {
+        let Some(epoch) = self.settle(pending.partition, &loaded).await? else {
             return Ok(Attempt::Again(None));
         };
         let kept = loaded.client.as_ref().map(|kept| kept.value.as_slice());
@@ -270,9 +270,12 @@ impl Inner {
             value: &client::encode(&grant.record),
         };
         let sent_at = self.clock.now();
-        let swap = self
-            .store
-            .swap(pending.shelf, pending.client(), write, grant.forget_after);
+        let swap = self.store.swap(
+            pending.partition,
+            pending.client(),
+            write,
+            grant.forget_after,
+        );
         match self.within(swap).await? {
             Swapped::Written => Ok(Attempt::Done(dated)),
             Swapped::Conflict(current) => {
@@ -287,7 +290,7 @@ impl Inner {
     /// must be read again.
     pub(crate) async fn settle(
         &self,
-        shelf: Partition,
+        partition: Partition,
         loaded: &Loaded,
     ) -> Result<Option<Epoch>, LeaseError> {
         let found = match loaded
@@ -314,17 +317,17 @@ impl Inner {
             record: found.as_ref(),
             identity: loaded.identity,
             now: loaded.now,
-            witnessed: self.witnessed(shelf).or(unreadable_epoch),
+            witnessed: self.witnessed(partition).or(unreadable_epoch),
             random: self.draws.number(),
         };
         match epoch::decide(observation) {
             EpochDecision::InForce(epoch) => {
                 let token = loaded.expected().epoch;
-                self.handle_in_force(shelf, InForce { epoch, token });
+                self.handle_in_force(partition, InForce { epoch, token });
                 Ok(Some(epoch))
             }
             EpochDecision::Write(epoch) => {
-                self.begin(shelf, loaded, &epoch).await?;
+                self.begin(partition, loaded, &epoch).await?;
                 Ok(None)
             }
         }
@@ -333,7 +336,7 @@ impl Inner {
     /// Begins an epoch, unless another node wrote first. Returns whether it did.
     pub(crate) async fn begin(
         &self,
-        shelf: Partition,
+        partition: Partition,
         loaded: &Loaded,
         epoch: &Epoch,
     ) -> Result<bool, LeaseError> {
@@ -342,7 +345,7 @@ impl Inner {
             token: Token(self.draws.token()),
             value: &record::encode_epoch(epoch),
         };
-        let swapped = self.within(self.store.swap_epoch(shelf, write)).await?;
+        let swapped = self.within(self.store.swap_epoch(partition, write)).await?;
         let has_begun = swapped == Swapped::Written;
         if has_begun {
             self.counters.epochs_begun.add(1);
@@ -394,10 +397,10 @@ impl Inner {
     /// Reads the record of a client, if one is given, and that of the epoch.
     pub(crate) async fn load(
         &self,
-        shelf: Partition,
+        partition: Partition,
         client: Option<LeaseKey<'_>>,
     ) -> Result<Loaded, LeaseError> {
-        self.within(self.store.load(shelf, client)).await
+        self.within(self.store.load(partition, client)).await
     }
 
     /// Counts one round trip and limits its time.

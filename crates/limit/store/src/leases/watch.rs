@@ -29,18 +29,23 @@ pub(crate) async fn run(inner: Weak<Inner>) {
             return;
         };
         inner.sweep();
-        let shelves = inner.watched_shelves();
-        join_all(shelves.into_iter().map(|shelf| look(&inner, shelf))).await;
+        let partitions = inner.watched_partitions();
+        join_all(
+            partitions
+                .into_iter()
+                .map(|partition| look(&inner, partition)),
+        )
+        .await;
     }
 }
 
-/// Reads the epoch of a shelf.
-async fn look(inner: &Arc<Inner>, shelf: Partition) {
-    let seen = match inner.load(shelf, None).await {
-        Ok(loaded) => inner.settle(shelf, &loaded).await.map(drop),
+/// Reads the epoch of a partition.
+async fn look(inner: &Arc<Inner>, partition: Partition) {
+    let seen = match inner.load(partition, None).await {
+        Ok(loaded) => inner.settle(partition, &loaded).await.map(drop),
         Err(error) => Err(error),
     };
-    inner.handle_outcome(shelf, inner.clock.now(), seen.as_ref().err());
+    inner.handle_outcome(partition, inner.clock.now(), seen.as_ref().err());
 }
 
 impl Inner {
@@ -52,20 +57,20 @@ impl Inner {
     }
 
     /// Begins an epoch before which nothing was spent.
-    pub(crate) async fn assume_empty(&self, shelf: Partition) -> Result<(), LeaseError> {
+    pub(crate) async fn assume_empty(&self, partition: Partition) -> Result<(), LeaseError> {
         loop {
-            let loaded = self.load(shelf, None).await?;
+            let loaded = self.load(partition, None).await?;
             let found = loaded.epoch.as_ref();
             let found = found.and_then(|kept| record::decode_epoch(&kept.value).ok());
             let epoch = epoch::assume_empty(EpochObservation {
                 record: found.as_ref(),
                 identity: loaded.identity,
                 now: loaded.now,
-                witnessed: self.witnessed(shelf),
+                witnessed: self.witnessed(partition),
                 random: self.draws.number(),
             });
-            if self.begin(shelf, &loaded, &epoch).await? {
-                self.witness(shelf, epoch.id);
+            if self.begin(partition, &loaded, &epoch).await? {
+                self.witness(partition, epoch.id);
                 return Ok(());
             }
         }

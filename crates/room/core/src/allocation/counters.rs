@@ -1,9 +1,9 @@
 //! Allocation by shared counters: one for each data center and minute, then one for all data
 //! centers.
 //!
-//! A node fetches the number first and compares it afterwards: with 10 slots number 9 enters,
-//! number 10 does not. The result is as right as the snapshot is fresh, and costs a round trip for
-//! each new visitor.
+//! A node fetches the number first and compares it afterwards. Numbers count from 0: with 10 slots
+//! number 9 enters, number 10 does not. The result is as right as the snapshot is fresh, and costs
+//! a round trip for each new visitor.
 
 use super::{Allocator, AllocatorContext, CounterKey, CounterScope, MinuteBudget, Take};
 

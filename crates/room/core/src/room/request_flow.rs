@@ -56,7 +56,7 @@ pub enum Step {
     Admit(Ticket),
     /// Final: queue, with this ticket (none where there is no queue).
     Queue(Option<Ticket>, QueuePosition),
-    /// Final, for [`Intent::Look`]: the visitor would be admitted.
+    /// Final, for [`Intent::Poll`]: the visitor would be admitted.
     WouldAdmit,
     /// The visitor is not active. Check the overrides, then go on.
     NotActive,

@@ -91,7 +91,11 @@ pub(crate) fn html(view: &WaitingView<'_>, links: Links<'_>, after_post: bool) -
 fn in_language(language: Language) -> String {
     let texts = Texts::of(language);
     let direction = if language.is_rtl() { "rtl" } else { "ltr" };
+    // French has a space before a colon, where no line may break.
+    let is_french = language == Language::French;
+    let colon = if is_french { "]]\u{a0}:" } else { "]]:" };
     let mut source = pack::html(include_str!("../../templates/waiting.html"))
+        .replace("]]:", colon)
         .replace("[[style]]", &STYLE)
         .replace("[[script]]", &SCRIPT)
         .replace("[[options]]", &options(language))

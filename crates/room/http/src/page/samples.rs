@@ -26,7 +26,7 @@ pub(crate) const REASONS: [QueueReason; 8] = [
 
 /// Addresses of the sample's page.
 pub(crate) const LINKS: Links<'static> = Links {
-    position: "/.well-known/anteroom/place?room=shop&lang=en",
+    position: "/.well-known/anteroom/position?room=shop&lang=en",
     language: "/.well-known/anteroom/language",
     back: "/lamps?colour=red",
 };

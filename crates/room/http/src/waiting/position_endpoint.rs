@@ -18,7 +18,7 @@ use super::json::{JSON, retry_after, to_json};
 use anteroom_proxy::status::RequestError;
 
 /// Path of the endpoint, on every host that has a room.
-pub const PATH: &str = "/.well-known/anteroom/place";
+pub const PATH: &str = "/.well-known/anteroom/position";
 
 /// Longest room name in bytes; a config file admits none that is longer.
 const ROOM_BYTES_MAX: usize = 64;

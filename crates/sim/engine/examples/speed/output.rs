@@ -112,7 +112,8 @@ impl fmt::Display for Measured {
             f,
             "store requests: {:.2} per node and second, global ones {:.2} per data center and \
              second",
-            stats.local_calls_per_node_and_second, stats.global_calls_per_data_center_and_second
+            stats.local_requests_per_node_and_second,
+            stats.global_requests_per_data_center_and_second
         )?;
         let cost = self.cost;
         writeln!(

@@ -181,9 +181,9 @@ impl Simulation {
             arrived_at: request.arrived_at,
             unnoticed: stores.unnoticed() + self.checkers.slack(),
         };
-        // Two far trips do not fit into the longest wait, and another visitor may have taken the
-        // slots of the first. Where not even one trip fits, syncs also lose races for the root's
-        // record, and no visitor waits for those.
+        // Two distant trips do not fit into the longest wait, and another visitor may have taken
+        // the slots of the first. Where not even one trip fits, syncs also lose races for the
+        // root's record, and no visitor waits for those.
         let has_waited = stores.has_two_levels()
             && request.parent_waits > 0
             && (self.checkers.is_root_far() || now.since(request.arrived_at) >= PARENT_WAIT_MAX);

@@ -154,7 +154,7 @@ fn an_empty_room_admits_nearly_every_visitor_at_once() {
     scenario.rooms[0].rules.limits = limits(100_000, 100_000);
     let stats = run_and_check(&scenario).stats;
     assert_eq!(stats.admitted, stats.visitors);
-    // Two trips to a far root, one after the other, take longer than a visitor waits.
+    // Two trips to a distant root, one after the other, take longer than a visitor waits.
     assert!(stats.queued * 200 <= stats.visitors, "{stats:?}");
 }
 

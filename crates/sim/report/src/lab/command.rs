@@ -46,7 +46,8 @@ pub struct LimitsOptions {
     /// Limit of each client
     #[arg(long, value_name = "RATE", default_value = "100/min")]
     limit: RateText,
-    /// Parts of the window, for sub-windows; one more counter is read [default: 4]
+    /// Parts of the window, for sub-windows; the oldest, partial part is counted as well
+    /// [default: 4]
     #[arg(long, value_name = "N")]
     sub_windows: Option<u32>,
     /// Requests at once, for token-bucket and gcra [default: as many as the limit]

@@ -24,7 +24,7 @@ pub(crate) fn count_decisions(rate: Rate, decisions: &mut [Decision]) -> LimitSt
         match decision.fate {
             Fate::Admitted => {
                 stats.admitted += 1;
-                stats.wrongly_admitted += u64::from(before >= limit);
+                stats.wrongly_allowed += u64::from(before >= limit);
                 sliding.add(decision.at);
                 stats.highest = stats.highest.max(before + 1);
             }
@@ -83,7 +83,7 @@ mod tests {
         let check = |decisions: &[Decision], wrong: (u64, u64), highest| {
             let mut decisions = decisions.to_vec();
             let stats = count_decisions(two_in_ten(), &mut decisions);
-            let found = (stats.wrongly_admitted, stats.wrongly_rejected);
+            let found = (stats.wrongly_allowed, stats.wrongly_rejected);
             assert_eq!((found, stats.highest), (wrong, highest), "{decisions:?}");
         };
         check(
@@ -138,6 +138,6 @@ mod tests {
             })
             .collect();
         let stats = count_decisions(two_in_ten(), &mut decisions);
-        assert_eq!((stats.wrongly_admitted, stats.highest), (0, 2));
+        assert_eq!((stats.wrongly_allowed, stats.highest), (0, 2));
     }
 }

@@ -37,7 +37,7 @@ pub struct LimitStatistics {
     /// Rejected requests without a decision in time.
     pub undecided: u64,
     /// Requests allowed although the window before was full.
-    pub wrongly_admitted: u64,
+    pub wrongly_allowed: u64,
     /// Requests rejected although the window before was not full.
     pub wrongly_rejected: u64,
     /// Most allowed requests of one client in any window.

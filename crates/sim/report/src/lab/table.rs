@@ -27,7 +27,7 @@ const COLUMNS: [Column; 13] = [
     Column::new("allowed", |run| grouped(run.outcome.stats.admitted), ""),
     Column::new(
         "wrongly allowed",
-        |run| grouped(run.outcome.stats.wrongly_admitted),
+        |run| grouped(run.outcome.stats.wrongly_allowed),
         "although the window before was full",
     ),
     Column::new(

@@ -67,7 +67,7 @@ async fn check(steps: u64, crash: Crash) -> bool {
     // The file still works.
     must_write(&file, 0, 1_000, b"on").await;
     if confirmed.has_begun {
-        assert_eq!(folder.names(), ["leases.redb"], "{steps}");
+        assert_eq!(folder.names(), ["lent.redb"], "{steps}");
     }
     disk.has_crashed()
 }

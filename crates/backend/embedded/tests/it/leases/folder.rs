@@ -25,7 +25,7 @@ pub(crate) const BEGIN: TimestampUs = TimestampUs(1_767_225_600_000_000);
 /// Time for which clients are kept.
 pub(crate) const KEPT: DurationUs = DurationUs::from_secs(60);
 
-const SHELF: Partition = Partition(0);
+const PARTITION: Partition = Partition(0);
 
 /// Temporary folder.
 pub(crate) struct Folder {
@@ -85,7 +85,7 @@ impl Folder {
     }
 
     pub(crate) fn file(&self) -> PathBuf {
-        self.path("leases.redb")
+        self.path("lent.redb")
     }
 
     /// Returns the sorted names of all files.
@@ -114,7 +114,7 @@ pub(crate) fn client(key: u128) -> LeaseKey<'static> {
 }
 
 pub(crate) async fn load(file: &LeaseFile, key: u128) -> Result<Loaded, CountsError> {
-    file.load(SHELF, Some(client(key))).await
+    file.load(PARTITION, Some(client(key))).await
 }
 
 /// Overwrites a record.
@@ -131,7 +131,7 @@ pub(crate) async fn write(
         token,
         value,
     };
-    file.swap(SHELF, client(key), write, KEPT).await
+    file.swap(PARTITION, client(key), write, KEPT).await
 }
 
 /// Overwrites a record, and asserts success.

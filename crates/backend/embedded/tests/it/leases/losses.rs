@@ -107,7 +107,7 @@ impl Made {
     /// Opens the file with these bytes as its content.
     async fn open_with(&self, bytes: &[u8]) -> (LeaseFile, Result<Loaded, CountsError>) {
         let names = self.folder.names();
-        let names = names.iter().filter(|name| name.starts_with("leases"));
+        let names = names.iter().filter(|name| name.starts_with("lent"));
         names.for_each(|name| fs::remove_file(self.folder.path(name)).unwrap());
         fs::hard_link(Self::original(&self.folder), self.folder.file()).unwrap();
         // Truncated and written in place, it stays the same file.
@@ -122,10 +122,10 @@ impl Made {
     async fn check(&self, damaged: &[u8], what: &str) -> Found {
         let (file, loaded) = self.open_with(damaged).await;
         let loaded = loaded.unwrap_or_else(|error| panic!("{what}: {}", chain(&error)));
-        let was_moved = self.folder.names() == ["leases.redb", "leases.redb.damaged"];
+        let was_moved = self.folder.names() == ["lent.redb", "lent.redb.damaged"];
         if was_moved {
             assert_eq!(loaded.client, None, "{what}");
-            let aside = fs::read(self.folder.path("leases.redb.damaged")).unwrap();
+            let aside = fs::read(self.folder.path("lent.redb.damaged")).unwrap();
             assert_eq!(aside.len(), damaged.len(), "{what}");
         }
         if before(&loaded, None) == Before::Lost {
@@ -279,7 +279,7 @@ async fn a_file_of_a_later_version_is_left_alone() {
         "{}",
         chain(&error)
     );
-    assert_eq!(folder.names(), ["leases.redb"]);
+    assert_eq!(folder.names(), ["lent.redb"]);
 }
 
 #[tokio::test]
@@ -308,7 +308,7 @@ async fn a_full_disk_fails_writes_until_there_is_space() {
         (then.identity, &then.epoch),
         (before.identity, &before.epoch)
     );
-    assert_eq!(folder.names(), ["leases.redb"]);
+    assert_eq!(folder.names(), ["lent.redb"]);
 }
 
 #[tokio::test]
@@ -327,7 +327,7 @@ async fn a_damaged_file_on_a_full_disk_is_a_loss_once_writable() {
     file.close().await;
     let then = folder.load_once(1).await.unwrap();
     assert_eq!(before(&then, None), Before::Lost);
-    assert_eq!(folder.names(), ["leases.redb", "leases.redb.damaged"]);
+    assert_eq!(folder.names(), ["lent.redb", "lent.redb.damaged"]);
 }
 
 #[tokio::test]

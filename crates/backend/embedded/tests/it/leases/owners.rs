@@ -109,7 +109,7 @@ async fn every_process_sees_the_writes_of_its_predecessors() {
         must_write(&file, 1, token_now, b"one").await;
         file.close().await;
     }
-    assert_eq!(folder.names(), ["leases.redb"]);
+    assert_eq!(folder.names(), ["lent.redb"]);
 }
 
 #[tokio::test]

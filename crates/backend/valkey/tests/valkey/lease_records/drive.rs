@@ -19,7 +19,7 @@ use anteroom_valkey::ValkeyLeases;
 
 use crate::support::single;
 
-pub(super) const SHELF: Partition = Partition(0);
+pub(super) const PARTITION: Partition = Partition(0);
 pub(super) const START: u64 = 1_767_225_600_000_000;
 /// Token of the write of the epoch's record.
 pub(super) const EPOCH: Token = Token(7);
@@ -56,13 +56,13 @@ impl Arena {
         let time = TestTime::default();
         let address = single(server.port());
         let store = ValkeyLeases::with_time(&address, "anteroom", time.clone()).unwrap();
-        let read = store.load(SHELF, None).await.unwrap();
+        let read = store.load(PARTITION, None).await.unwrap();
         let write = Write {
             expected: read.expected(),
             token: EPOCH,
             value: b"epoch",
         };
-        store.swap_epoch(SHELF, write).await.unwrap();
+        store.swap_epoch(PARTITION, write).await.unwrap();
         Self {
             server,
             store,
@@ -73,7 +73,7 @@ impl Arena {
 
     pub(super) async fn client(&self, leased_limit: LeasedLimit, before: Before) -> Client<'_> {
         let client = self.clients.fetch_add(1, Ordering::SeqCst);
-        let read = self.store.load(SHELF, None).await.unwrap();
+        let read = self.store.load(PARTITION, None).await.unwrap();
         Client {
             arena: self,
             key: ClientKey(u128::from(client)),
@@ -104,7 +104,7 @@ impl Client<'_> {
 
     pub(super) async fn load(&self) -> Loaded {
         let store = &self.arena.store;
-        store.load(SHELF, Some(self.name())).await.unwrap()
+        store.load(PARTITION, Some(self.name())).await.unwrap()
     }
 
     /// Requests a lease as a node does, and compares the grant with that of the algorithm.
@@ -129,7 +129,7 @@ impl Client<'_> {
         };
         let found = self.load().await;
         let expected = step.take(&found);
-        let stepped = self.arena.store.step(SHELF, self.name(), step);
+        let stepped = self.arena.store.step(PARTITION, self.name(), step);
         let stepped = stepped.unwrap().await.unwrap();
         let current = self.load().await;
         let context = format!(
@@ -155,7 +155,7 @@ impl Client<'_> {
 
     /// Checks that the new value is kept as long as the algorithm says, and hardly longer.
     async fn check_expiry(&self, keep_for: DurationUs, context: &str) {
-        let name = format!("anteroom:{{leases~0}}:api:{:032x}", self.key.0);
+        let name = format!("anteroom:{{lent~0}}:api:{:032x}", self.key.0);
         let Reply::Int(ms) = self.arena.server.send_ok(&["PTTL", &name]).await else {
             panic!("no number of ms: {context}");
         };
@@ -194,7 +194,11 @@ impl Client<'_> {
         };
         // Longer than any test takes.
         let kept = DurationUs::from_secs(3_600);
-        let swapped = self.arena.store.swap(SHELF, self.name(), write, kept).await;
+        let swapped = self
+            .arena
+            .store
+            .swap(PARTITION, self.name(), write, kept)
+            .await;
         assert_eq!(swapped.unwrap(), Swapped::Written);
     }
 }

@@ -19,7 +19,7 @@ use anteroom_limit::token_bucket::TokenBucket;
 use anteroom_limit_store::lease_store::step::{Step, Stepped};
 use anteroom_limit_store::lease_store::{LeaseRecords as _, Swapped, Token, Write, record};
 
-use super::drive::{Arena, Client, EPOCH, SHELF, START};
+use super::drive::{Arena, Client, EPOCH, PARTITION, START};
 
 /// Lease request for one request.
 const ONE: Request = Request {
@@ -75,7 +75,10 @@ async fn grants_that_count_as_later_than_now_count() {
             value: &record::encode(&record),
         };
         let kept = DurationUs::from_secs(600);
-        let swapped = arena.store.swap(SHELF, client.name(), write, kept).await;
+        let swapped = arena
+            .store
+            .swap(PARTITION, client.name(), write, kept)
+            .await;
         assert_eq!(swapped.unwrap(), Swapped::Written);
         for (wants, after) in [(2, 0), (1, 0), (1, 1), (2, 5_000_000), (900, 80_000_000)] {
             client.now = client.now + DurationUs(after);
@@ -93,7 +96,7 @@ async fn a_burst_that_scripts_cannot_count_is_left_to_the_node() {
     for (burst, can) in [(140, true), (150, false)] {
         let leased_limit = LeasedLimit::new(gcra(burst)).unwrap();
         let client = arena.client(leased_limit, Before::Nothing).await;
-        let stepped = arena.store.step(SHELF, client.name(), one(&client));
+        let stepped = arena.store.step(PARTITION, client.name(), one(&client));
         assert_eq!(stepped.is_some(), can, "{burst}");
     }
 }
@@ -121,7 +124,7 @@ async fn a_long_log_is_left_to_the_node() {
     assert!(longest > 4_500, "{longest}");
     let stepped = arena
         .store
-        .step(SHELF, client.name(), one(&client))
+        .step(PARTITION, client.name(), one(&client))
         .unwrap();
     assert!(matches!(stepped.await.unwrap(), Stepped::NotTaken(_)));
 }

@@ -23,7 +23,7 @@ pub(crate) struct Row {
     /// Requests per second and node to the local store.
     pub(crate) local_per_node: f64,
     /// Requests per second and node to the global store.
-    pub(crate) world_per_node: f64,
+    pub(crate) global_per_node: f64,
 }
 
 /// Measures the store requests.
@@ -63,6 +63,6 @@ async fn measure(deployment: &Deployment, per_second: u32, lasts: Duration) -> a
         answered_per_s: sheet.total() as f64 / seconds,
         queued: sheet.steady.queued,
         local_per_node: per_node(after.local - before.local),
-        world_per_node: per_node(after.global - before.global),
+        global_per_node: per_node(after.global - before.global),
     })
 }

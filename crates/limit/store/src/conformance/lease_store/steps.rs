@@ -11,7 +11,7 @@ use anteroom_limit::settings::Settings;
 use anteroom_limit::time::DurationUs;
 use futures_util::future::join_all;
 
-use super::{ShelfUnderTest, client};
+use super::{PartitionUnderTest, client};
 use crate::lease_store::step::{Step, Stepped};
 use crate::lease_store::{LeaseKey, Loaded, StoredRecord, Swapped, Token, record};
 use crate::shared::CountsError;
@@ -128,7 +128,7 @@ fn unusual_cases(epoch: &(Epoch, Token), leased_limit: &LeasedLimit) -> Vec<Unus
     all
 }
 
-impl ShelfUnderTest<'_> {
+impl PartitionUnderTest<'_> {
     /// Runs this part of the list, if the store takes steps at all.
     pub(super) async fn steps(&self) -> Result<(), CountsError> {
         let leased_limits = leased_limits();
@@ -136,7 +136,7 @@ impl ShelfUnderTest<'_> {
         let probe = request(0, 0, 0);
         let probe = self.one(&epoch, &leased_limits[0], &probe);
         let client = client("steps", 1);
-        if self.store.step(self.shelf, client, probe).is_none() {
+        if self.store.step(self.partition, client, probe).is_none() {
             return Ok(());
         }
         for (limit, leased_limit) in leased_limits.iter().enumerate() {
@@ -153,7 +153,7 @@ impl ShelfUnderTest<'_> {
 
     /// Writes an epoch before which nothing was spent, in place of the current one.
     async fn epoch(&self) -> Result<(Epoch, Token), CountsError> {
-        let current = self.store.load(self.shelf, None).await?;
+        let current = self.store.load(self.partition, None).await?;
         let token = 0x5000 + current.now.0;
         let written = self
             .swap_epoch(current.expected(), token.into(), b"")
@@ -187,7 +187,7 @@ impl ShelfUnderTest<'_> {
     }
 
     async fn take(&self, client: LeaseKey<'_>, step: Step<'_>) -> Result<Stepped, CountsError> {
-        let stepped = self.store.step(self.shelf, client, step);
+        let stepped = self.store.step(self.partition, client, step);
         stepped
             .expect("it takes steps for all limits or for none")
             .await
@@ -293,7 +293,7 @@ impl ShelfUnderTest<'_> {
         let lost = Epoch {
             before: Before::Lost,
             // At the epoch's start no bucket has refilled.
-            began_at: self.store.load(self.shelf, None).await?.now,
+            began_at: self.store.load(self.partition, None).await?.now,
             ..*epoch
         };
         let (nobody, request) = (client(limit, 3), request(30, 30, 30));

@@ -130,36 +130,36 @@ impl LeaseRecords for StoreLink {
 
     fn load<'a>(
         &'a self,
-        shelf: Partition,
+        partition: Partition,
         client: Option<LeaseKey<'a>>,
     ) -> BoxFuture<'a, Result<Loaded, CountsError>> {
         let client = client.map(owned_key);
-        Box::pin(self.travel(move |memory| memory.load(shelf, client.as_ref())))
+        Box::pin(self.travel(move |memory| memory.load(partition, client.as_ref())))
     }
 
     fn swap<'a>(
         &'a self,
-        shelf: Partition,
+        partition: Partition,
         client: LeaseKey<'a>,
         write: Write<'a>,
         keep_for: DurationUs,
     ) -> BoxFuture<'a, Result<Swapped, CountsError>> {
         let (client, write) = (owned_key(client), owned_write(write, keep_for));
-        Box::pin(self.travel(move |memory| memory.swap(shelf, Some(client), &write)))
+        Box::pin(self.travel(move |memory| memory.swap(partition, Some(client), &write)))
     }
 
     fn swap_epoch<'a>(
         &'a self,
-        shelf: Partition,
+        partition: Partition,
         write: Write<'a>,
     ) -> BoxFuture<'a, Result<Swapped, CountsError>> {
         let write = owned_write(write, DurationUs::ZERO);
-        Box::pin(self.travel(move |memory| memory.swap(shelf, None, &write)))
+        Box::pin(self.travel(move |memory| memory.swap(partition, None, &write)))
     }
 
     fn step<'a>(
         &'a self,
-        shelf: Partition,
+        partition: Partition,
         client: LeaseKey<'a>,
         step: Step<'a>,
     ) -> Option<BoxFuture<'a, Result<Stepped, CountsError>>> {
@@ -168,7 +168,7 @@ impl LeaseRecords for StoreLink {
         }
         let (client, step) = (owned_key(client), OwnedStep::of(&step));
         Some(Box::pin(
-            self.travel(move |memory| memory.step(shelf, client, &step)),
+            self.travel(move |memory| memory.step(partition, client, &step)),
         ))
     }
 }

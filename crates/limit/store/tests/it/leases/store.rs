@@ -54,7 +54,7 @@ struct State {
 }
 
 type Records = BTreeMap<Name, Record>;
-/// Key of a record: the shelf, and the client unless it is the epoch's.
+/// Key of a record: the partition, and the client unless it is the epoch's.
 type Name = (u32, Option<(String, u128)>);
 
 #[derive(Clone, Debug)]
@@ -176,24 +176,24 @@ impl Memory {
         self.0.state.lock().reads
     }
 
-    pub(crate) fn load(&self, shelf: Partition, client: Option<&(String, u128)>) -> Loaded {
+    pub(crate) fn load(&self, partition: Partition, client: Option<&(String, u128)>) -> Loaded {
         let real = self.real();
         let mut state = self.0.state.lock();
         state.forget(real);
         state.reads += 1;
-        state.load(real, shelf, client)
+        state.load(real, partition, client)
     }
 
     pub(crate) fn swap(
         &self,
-        shelf: Partition,
+        partition: Partition,
         client: Option<(String, u128)>,
         write: &OwnedWrite,
     ) -> Swapped {
         let real = self.real();
         let mut state = self.0.state.lock();
         state.forget(real);
-        let found = state.load(real, shelf, client.as_ref());
+        let found = state.load(real, partition, client.as_ref());
         if found.identity != write.expected.identity {
             return Swapped::OtherStore;
         }
@@ -208,14 +208,14 @@ impl Memory {
         let kept = write.kept.clone();
         state
             .records
-            .insert((shelf.0, client), Record { kept, forget_at });
+            .insert((partition.0, client), Record { kept, forget_at });
         state.remember(real);
         Swapped::Written
     }
 
     pub(crate) fn step(
         &self,
-        shelf: Partition,
+        partition: Partition,
         client: (String, u128),
         step: &OwnedStep,
     ) -> Stepped {
@@ -223,7 +223,7 @@ impl Memory {
         let mut state = self.0.state.lock();
         state.forget(real);
         state.reads += 1;
-        let found = state.load(real, shelf, Some(&client));
+        let found = state.load(real, partition, Some(&client));
         let step = step.as_step();
         if found.identity != step.store() {
             return Stepped::OtherStore;
@@ -236,7 +236,7 @@ impl Memory {
             kept: StoredRecord { token, value },
             forget_at: Some(real + taken.keep_for.0),
         };
-        state.records.insert((shelf.0, Some(client)), record);
+        state.records.insert((partition.0, Some(client)), record);
         state.remember(real);
         let mut grant = taken.grant;
         let excess = u32::try_from(self.0.excess.load(Ordering::SeqCst));
@@ -265,11 +265,11 @@ impl State {
     fn load(
         &self,
         real: u64,
-        Partition(shelf): Partition,
+        Partition(partition): Partition,
         client: Option<&(String, u128)>,
     ) -> Loaded {
         let find = |client: Option<(String, u128)>| {
-            let record = self.records.get(&(shelf, client));
+            let record = self.records.get(&(partition, client));
             record.map(|record| record.kept.clone())
         };
         Loaded {

@@ -178,8 +178,8 @@ async fn client_records_expire_and_the_epoch_does_not() {
     };
     node.acquire(&[request]).await.unwrap();
     let expiry = async |key: &str| server.send_ok(&["PTTL", key]).await;
-    assert_eq!(expiry("anteroom:{leases~0}").await, Reply::Int(-1));
-    let client = format!("anteroom:{{leases~0}}:api:{:032x}", key.0);
+    assert_eq!(expiry("anteroom:{lent~0}").await, Reply::Int(-1));
+    let client = format!("anteroom:{{lent~0}}:api:{:032x}", key.0);
     let Reply::Int(ms @ 4_000..=6_000) = expiry(&client).await else {
         panic!("{client} has an unexpected expiry");
     };

@@ -100,11 +100,11 @@ fn our_variables_are_in_the_visitors_language_and_escaped() {
 
 #[test]
 fn numbers_and_our_addresses_fit_into_a_script() {
-    let source = "var known = {{waitTimeKnown}}, ms = {{askAfterMs}}, url = \"{{{placeUrl}}}\";";
+    let source = "var known = {{waitTimeKnown}}, ms = {{askAfterMs}}, url = \"{{{positionUrl}}}\";";
     check(
         source,
         QueueReason::Full,
-        "var known = true, ms = 12300, url = \"/.well-known/anteroom/place?room=shop&lang=en\";",
+        "var known = true, ms = 12300, url = \"/.well-known/anteroom/position?room=shop&lang=en\";",
     );
 }
 

@@ -17,7 +17,7 @@ const ROOM: &str = "a-room-with-a-name-that-is-as-long-as-the-name-of-a-room-can
 
 /// Longest addresses that the gateway makes.
 const LONG: Links<'static> = Links {
-    position: "/.well-known/anteroom/place?\
+    position: "/.well-known/anteroom/position?\
                room=a-room-with-a-name-that-is-as-long-as-the-name-of-a-room-can-be-&lang=zh-Hant",
     language: LINKS.language,
     back: "/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
@@ -226,6 +226,16 @@ fn a_line_without_a_value_is_hidden() {
     assert!(full.contains("<div><dt>People ahead of you<dd id=\"ahead\" class=\"big\">412<"));
     assert!(full.contains("<div><dt>Let in during the last minute<dd id=\"moved\">38<"));
     assert!(full.contains("10–20 minutes"));
+}
+
+#[test]
+fn french_has_a_space_before_a_colon() {
+    let mut view = samples::view(QueueReason::Full);
+    let label = "<footer><p>Last updated: <time";
+    assert!(page(&view, false).contains(label));
+    view.language = Language::French;
+    let label = "<footer><p>Dernière mise à jour\u{a0}: <time";
+    assert!(page(&view, false).contains(label));
 }
 
 #[test]

@@ -127,7 +127,7 @@ fn the_policy_has_the_digests_of_the_page() {
 
 #[test]
 fn an_operators_page_has_no_policy_and_reloads_by_a_header() {
-    let template = CustomPage::new("<p>{{heading}} {{placeUrl}} {{backUrl}}").unwrap();
+    let template = CustomPage::new("<p>{{heading}} {{positionUrl}} {{backUrl}}").unwrap();
     let look = Look {
         template: Some(&template),
         ..LOOK
@@ -135,7 +135,7 @@ fn an_operators_page_has_no_policy_and_reloads_by_a_header() {
     let view = samples::view(QueueReason::Full);
     let page = super::respond(&view, answer(RequestKind::Page), look);
     let expected =
-        "<p>You are in line /.well-known/anteroom/place?room=shop&amp;lang=en /lamps?colour=red";
+        "<p>You are in line /.well-known/anteroom/position?room=shop&amp;lang=en /lamps?colour=red";
     assert_eq!(page.body(), expected);
     assert_eq!(page.headers()[REFRESH], "30");
     assert!(!page.headers().contains_key(CONTENT_SECURITY_POLICY));

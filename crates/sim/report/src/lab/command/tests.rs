@@ -139,7 +139,7 @@ fn added_nodes_let_clients_start_again() {
     let of = |more: &[&str]| {
         let comparison = compared(&[&flags, more].concat()).unwrap();
         let runs = comparison.runs.into_iter();
-        let stats = runs.map(|run| (run.outcome.stats.wrongly_admitted, run.most));
+        let stats = runs.map(|run| (run.outcome.stats.wrongly_allowed, run.most));
         stats.collect::<Vec<_>>()
     };
     assert_eq!(of(&[]), [(0, 100), (0, 100)]);
@@ -182,10 +182,10 @@ fn statistics_repeat_with_the_seed_in_both_outputs() {
     let [fixed, log] = &report["runs"].as_array().unwrap()[..] else {
         panic!("two runs: {output}");
     };
-    assert_eq!(fixed["calls"], log["calls"]);
-    assert!(fixed["wrongly_admitted"].as_u64() > Some(0));
+    assert_eq!(fixed["requests"], log["requests"]);
+    assert!(fixed["wrongly_allowed"].as_u64() > Some(0));
     assert_eq!(
-        (&log["wrongly_admitted"], &log["wrongly_refused"]),
+        (&log["wrongly_allowed"], &log["wrongly_rejected"]),
         (&0.into(), &0.into())
     );
     let table = table::table(&comparison);
@@ -199,7 +199,7 @@ fn statistics_repeat_with_the_seed_in_both_outputs() {
 #[test]
 fn recorded_requests_are_counted_by_client() {
     let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("calls.csv");
+    let file = folder.path().join("requests.csv");
     std::fs::write(&file, "time,client\n0,a\n0.5,a\n0.5,b\n").unwrap();
     let path = file.display().to_string();
     let flags = [

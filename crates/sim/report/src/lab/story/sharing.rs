@@ -66,8 +66,8 @@ fn push_sticky(page: &mut Page) {
         all = grouped(u64::from(sticky::LIMIT_REQUESTS * sticky::CLIENTS)),
         highest = local.highest,
         limit = sticky::LIMIT_REQUESTS,
-        wrong = grouped(local.wrongly_admitted),
-        none = shared.wrongly_admitted,
+        wrong = grouped(local.wrongly_allowed),
+        none = shared.wrongly_allowed,
     ));
 }
 
@@ -284,7 +284,7 @@ fn shared_rows(traffic: &Traffic) -> [[String; 6]; 8] {
         [
             name.to_owned(),
             grouped(stats.admitted),
-            grouped(stats.wrongly_admitted),
+            grouped(stats.wrongly_allowed),
             grouped(stats.highest),
             grouped(stats.stranded),
             format!("{}.{:02}", of_requests / 100, of_requests % 100),

@@ -81,7 +81,7 @@ fn push_fixed(page: &mut Page, random: &Traffic) {
          decides about these {requests} requests, it allows {wrong} that it should have rejected.\n\
          \n",
         requests = grouped(stats.requests),
-        wrong = grouped(stats.wrongly_admitted),
+        wrong = grouped(stats.wrongly_allowed),
     ));
 }
 
@@ -161,9 +161,9 @@ fn push_strict(page: &mut Page, random: &Traffic) {
         };
         [
             name,
-            random.wrongly_admitted.to_string(),
+            random.wrongly_allowed.to_string(),
             random.wrongly_rejected.to_string(),
-            bursts.wrongly_admitted.to_string(),
+            bursts.wrongly_allowed.to_string(),
             bursts.wrongly_rejected.to_string(),
             random.highest.max(bursts.highest).to_string(),
             under_attack(policy).highest.to_string(),
@@ -208,7 +208,7 @@ fn push_returns(page: &mut Page) {
             format!("{parts} of {} s", 60 / parts),
             counters.to_string(),
             format!("{}.{}", error / 10, error % 10),
-            stats.wrongly_admitted.to_string(),
+            stats.wrongly_allowed.to_string(),
             stats.wrongly_rejected.to_string(),
             under_attack(guess).highest.to_string(),
             alone(strict, &traffic).stats.wrongly_rejected.to_string(),

@@ -84,7 +84,7 @@ fn row(clients: u32) -> Row {
         highest: queue.highest,
         highest_shared: shared.highest,
         highest_kafka: kafka.highest,
-        wrong_percent: queue.wrongly_admitted * 100 / queue.admitted.max(1),
+        wrong_percent: queue.wrongly_allowed * 100 / queue.admitted.max(1),
     }
 }
 

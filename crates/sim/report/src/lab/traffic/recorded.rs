@@ -320,12 +320,12 @@ mod tests {
     #[test]
     fn an_error_has_the_file_name_and_line() {
         let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("calls.csv");
+        let file = folder.path().join("requests.csv");
         let message = |text: &str| {
             std::fs::write(&file, text).unwrap();
             read(&file).unwrap_err().to_string()
         };
-        assert!(message("1\nnoon\n").contains("calls.csv:2: \"noon\" is not a time"));
+        assert!(message("1\nnoon\n").contains("requests.csv:2: \"noon\" is not a time"));
         assert!(message("").contains("no line with a time"));
         let missing = read(&folder.path().join("none.csv")).unwrap_err();
         assert!(missing.to_string().contains("none.csv: cannot read"));

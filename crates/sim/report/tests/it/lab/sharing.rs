@@ -91,7 +91,7 @@ fn later_reports_allow_more_requests() {
             delay: DurationUs(delay_ms * 1_000),
             ..plan(policy(AlgorithmKind::SubWindowsStrict), store, 6)
         };
-        stats(&plan, &traffic).wrongly_admitted
+        stats(&plan, &traffic).wrongly_allowed
     };
     for store in [StoreKind::Gossip, StoreKind::Kafka] {
         let (soon, late, later) = (over(store, 1), over(store, 500), over(store, 10_000));
@@ -110,7 +110,7 @@ fn a_slow_job_allows_more_and_more() {
             events_per_second,
             ..plan(policy(AlgorithmKind::SubWindowsStrict), StoreKind::Kafka, 6)
         };
-        stats(&plan, &traffic).wrongly_admitted
+        stats(&plan, &traffic).wrongly_allowed
     };
     assert!(over(10_000) < over(3) && over(3) < over(1));
 }
@@ -287,7 +287,7 @@ proptest! {
                 };
                 let stats = stats(&plan, &traffic);
                 prop_assert!(stats.highest <= 100, "{store:?} {algorithm:?} {stats:?}");
-                                prop_assert!(stats.wrongly_admitted == 0, "{store:?} \
+                                prop_assert!(stats.wrongly_allowed == 0, "{store:?} \
                                     {algorithm:?} {stats:?}");
             }
         }
@@ -311,7 +311,7 @@ proptest! {
             let stats = stats(&plan, &traffic);
             prop_assert!(stats.highest <= policy.window_cost_max(1), "{algorithm:?} \
                 {stats:?}");
-            prop_assert!(stats.wrongly_admitted == 0 || !STRICT.contains(&algorithm));
+            prop_assert!(stats.wrongly_allowed == 0 || !STRICT.contains(&algorithm));
         }
     }
 }

@@ -16,10 +16,10 @@ fn around_the_edge() -> anteroom_report::lab::traffic::Traffic {
 #[test]
 fn fixed_windows_pass_twice_the_limit_where_a_log_rejects_half() {
     let fixed = alone(policy(AlgorithmKind::FixedWindow), &around_the_edge()).stats;
-    assert_eq!((fixed.admitted, fixed.wrongly_admitted), (200, 100));
+    assert_eq!((fixed.admitted, fixed.wrongly_allowed), (200, 100));
     assert_eq!(fixed.highest, 200);
     let log = alone(policy(AlgorithmKind::SlidingLog), &around_the_edge()).stats;
-    assert_eq!((log.admitted, log.wrongly_admitted), (100, 0));
+    assert_eq!((log.admitted, log.wrongly_allowed), (100, 0));
     assert_eq!((log.rejected, log.wrongly_rejected), (100, 0));
 }
 

@@ -56,11 +56,11 @@ async fn a_request_that_only_looks_like_a_poll_counts() {
     let mut client = Client::connect(haproxy.address()).await;
     client.requests(LIMIT, &[]).await;
     for path in [
-        "/.well-known/anteroom/place/../../../api",
-        "/.well-known/anteroom/place/",
-        "/.well-known/anteroom/placements",
-        "/api?/.well-known/anteroom/place",
-        "//.well-known/anteroom/place",
+        "/.well-known/anteroom/position/../../../api",
+        "/.well-known/anteroom/position/",
+        "/.well-known/anteroom/positionments",
+        "/api?/.well-known/anteroom/position",
+        "//.well-known/anteroom/position",
     ] {
         assert!(!client.passes(path, &[]).await, "{path}");
     }
@@ -69,7 +69,7 @@ async fn a_request_that_only_looks_like_a_poll_counts() {
 /// Returns the file for one HAProxy with a small table, where a header names the client, as behind
 /// Anteroom.
 fn named_by_header(table: &str) -> Recipe {
-    let acl = "    acl polling path /.well-known/anteroom/place";
+    let acl = "    acl polling path /.well-known/anteroom/position";
     let named = format!("    http-request set-src req.hdr_ip(x-forwarded-for,-1)\n{acl}");
     Recipe::of(SLIDING)
         .with("size 100k", table)

@@ -52,7 +52,7 @@ async fn behind_anteroom_only_anteroom_names_clients() {
     let line = block(BEHIND);
     for (anteroom, is_believed) in [("127.0.0.1", true), (ANTEROOM, false)] {
         let line = line.trim_end().replace(ANTEROOM, anteroom);
-        let acl = "    acl polling path /.well-known/anteroom/place";
+        let acl = "    acl polling path /.well-known/anteroom/position";
         let recipe = Recipe::of(SLIDING).with(acl, &format!("    {line}\n{acl}"));
         let haproxy = Haproxy::start(&recipe, origin.address).await;
         // One connection, as Anteroom has it for all.

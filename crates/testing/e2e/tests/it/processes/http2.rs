@@ -49,7 +49,7 @@ impl Visitor {
     }
 
     async fn place(&mut self) -> Value {
-        let response = self.ask("/.well-known/anteroom/place?room=shop").await;
+        let response = self.ask("/.well-known/anteroom/position?room=shop").await;
         serde_json::from_slice(&text(response).await.into_bytes()).unwrap()
     }
 }

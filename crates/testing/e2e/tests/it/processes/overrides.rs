@@ -89,7 +89,7 @@ async fn an_override_acts_at_once_and_after_a_kill() {
     assert_eq!(let_through(&node, "gold", 10).await, 7);
     let standing = limits(&node, &folder, &["show", "api", "gold"]).await;
     assert_eq!(
-        (&standing["calls"], &standing["remaining"]),
+        (&standing["requests"], &standing["remaining"]),
         (&10.into(), &0.into())
     );
     node.kill().await;
@@ -104,10 +104,10 @@ async fn an_override_acts_at_once_and_after_a_kill() {
     .await;
     assert_eq!(let_through(&node, "lead", 3).await, 2);
     let standing = limits(&node, &folder, &["show", "api", "gold"]).await;
-    assert_eq!(standing["calls"], 10);
+    assert_eq!(standing["requests"], 10);
     limits(&node, &folder, &["unset", "api", "gold"]).await;
     let standing = limits(&node, &folder, &["show", "api", "gold"]).await;
-    assert_eq!(standing["calls"], 2);
+    assert_eq!(standing["requests"], 2);
     assert!(
         !node.log().contains("gold"),
         "a key of an API is in the log"
@@ -127,13 +127,13 @@ async fn an_override_at_one_node_acts_at_all_sharing_a_store() {
     let other = start("other", folders[1].clone(), &config).await;
     limits(&one, &folders[0], &["set", "api", "gold", "10/h"]).await;
     eventually("the other node knows it", async || {
-        limits(&other, &folders[1], &["show", "api", "gold"]).await["calls"] == 10
+        limits(&other, &folders[1], &["show", "api", "gold"]).await["requests"] == 10
     })
     .await;
     assert_eq!(let_through(&other, "gold", 11).await, 10);
     limits(&other, &folders[1], &["unset", "api", "gold"]).await;
     eventually("the first node knows it", async || {
-        limits(&one, &folders[0], &["show", "api", "gold"]).await["calls"] == 3
+        limits(&one, &folders[0], &["show", "api", "gold"]).await["requests"] == 3
     })
     .await;
     let log = limits(&one, &folders[0], &["audit"]).await;
