@@ -235,7 +235,7 @@ async fn without_a_store_program_the_demo_names_what_to_install() {
     assert_eq!(output.status.code(), Some(1));
     let err = String::from_utf8(output.stderr).unwrap();
     assert!(err.contains("install the package redis-server"), "{err}");
-    assert!(err.contains("because one node needs no store"), "{err}");
+    assert!(err.contains("one node needs no store"), "{err}");
 }
 
 /// Sends the signal that Ctrl-C sends.

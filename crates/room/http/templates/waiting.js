@@ -1,7 +1,7 @@
 (function () {
 'use strict';
 var d = document, root = d.documentElement, lang = root.lang === 'en' ? 'en-GB' : root.lang;
-var place = root.getAttribute('data-position'), ask = root.getAttribute('data-ask'),
+var url = root.getAttribute('data-position'), ask = root.getAttribute('data-ask'),
   list = d.getElementsByTagName('dl')[0];
 var sent = root.hasAttribute('data-post');
 // Server clock minus local clock; only the server's time matters.
@@ -11,7 +11,7 @@ var said = {}, saidAt = 0, target = 0, bounced = false;
 var stream, mute = 0, way = {};
 // Sent back here right after an admission: the ticket got lost. Avoid a reload loop.
 try {
-  bounced = Date.now() - Number(sessionStorage.getItem(place)) < 5000;
+  bounced = Date.now() - Number(sessionStorage.getItem(url)) < 5000;
 } catch (x) { /* may be forbidden */ }
 
 function el(id) { return d.getElementById(id); }
@@ -69,7 +69,7 @@ function label(id, words) {
 
 // Shows the part of the queue that is behind this visitor. It never shrinks, and survives the tab.
 function walked(c, w) {
-  var key = 'anteroom ' + place.split('&')[0], ahead = c.peopleAhead,
+  var key = 'anteroom ' + url.split('&')[0], ahead = c.peopleAhead,
     since = w.since && w.since.atMs;
   try { way = JSON.parse(localStorage.getItem(key)) || way; } catch (x) { /* may be forbidden */ }
   if (way.since !== since) way = { since: since, from: 0, part: 0 };
@@ -133,7 +133,7 @@ function enter() {
   put('live', '');
   put('say', d.title + '. ' + next);
   setTimeout(function () {
-    try { sessionStorage.setItem(place, Date.now()); } catch (x) { /* may be forbidden */ }
+    try { sessionStorage.setItem(url, Date.now()); } catch (x) { /* may be forbidden */ }
     go();
   }, bounced ? 20000 : 1500);
 }
@@ -143,7 +143,7 @@ function enter() {
 function listen(wanted) {
   if (stream && (!wanted || d.hidden)) { stream.close(); stream = null; }
   if (stream || !wanted || d.hidden || !window.EventSource || Date.now() < mute) return;
-  stream = new EventSource(place.replace('/place?', '/events?'));
+  stream = new EventSource(url.replace('/position?', '/events?'));
   stream.addEventListener('ask', function () { check(); });
   stream.addEventListener('end', function () { listen(false); });
   stream.onerror = function () { mute = Date.now() + 30000; listen(false); };
@@ -184,7 +184,7 @@ function check(asked) {
   busy = true;
   clearTimeout(timer);
   guard = setTimeout(end, 15000);
-  fetch(place, {
+  fetch(url, {
     credentials: 'same-origin', cache: 'no-store', headers: { Accept: 'application/json' }
   })
     .then(function (r) { return r.json().then(function (answer) { end(r.ok, answer); }); })

@@ -31,8 +31,8 @@ const STOP_AT_TURN: &str = "const heading = document.getElementById('heading');
 
 /// Script that loads the page as if it had just entered. Its mark is valid for five seconds, so
 /// this one is of a later time.
-const COME_BACK: &str = "const place = document.documentElement.getAttribute('data-position');
-    sessionStorage.setItem(place, Date.now() + 3600000);
+const COME_BACK: &str = "const url = document.documentElement.getAttribute('data-position');
+    sessionStorage.setItem(url, Date.now() + 3600000);
     location.reload();";
 
 /// Returns the checker's findings on the present page.

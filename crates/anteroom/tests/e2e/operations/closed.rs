@@ -27,7 +27,7 @@ async fn commands_succeed_when_their_output_is_closed() {
     check(&["--help"], 0).await;
     check(&["no-such-command"], 2).await;
     check(&["simulate", "--list"], 0).await;
-    check(&["simulate", "no-such-scenario"], 1).await;
+    check(&["simulate", "no-such-scenario"], 2).await;
     let folder = tempfile::tempdir().unwrap();
     let charts = folder.path().display().to_string();
     let limits = ["simulate", "limits", "--algorithm", "gcra"];

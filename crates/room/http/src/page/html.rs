@@ -48,7 +48,7 @@ pub(crate) fn prepare() {
 /// Addresses of a page: those that it polls, and those of its form.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Links<'a> {
-    /// Address of the position endpoint; ends with `/place?` and a query. With `/events?` instead
+    /// Address of the position endpoint; ends with `/position?` and a query. With `/events?` instead
     /// it is the address of the event stream.
     pub(crate) position: &'a str,
     /// Address of the language form.
@@ -171,7 +171,7 @@ impl Fields for Values<'_> {
         let (since, updated) = (words.since.as_ref(), words.updated.as_ref());
         Some(Text(match name {
             "room" => view.room.into(),
-            "place_url" => self.links.position.into(),
+            "position_url" => self.links.position.into(),
             "language_url" => self.links.language.into(),
             "back" => self.links.back.into(),
             "ask_after_ms" => number(view.position.refresh_after.map(|s| s.0)),

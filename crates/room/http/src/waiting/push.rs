@@ -103,6 +103,9 @@ mod tests {
             assert_eq!(response.headers()[CACHE_CONTROL], "no-store");
         }
         // The page's script derives one path from the other.
-        assert_eq!(position_endpoint::PATH.replace("/place", "/events"), PATH);
+        assert_eq!(
+            position_endpoint::PATH.replace("/position", "/events"),
+            PATH
+        );
     }
 }

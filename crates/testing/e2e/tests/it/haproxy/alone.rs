@@ -39,7 +39,7 @@ async fn rejected_requests_count_and_polls_do_not() {
         let mut client = Client::connect(haproxy.address()).await;
         let counters = client.requests(2 * LIMIT + 50, &[]).await;
         assert!(counters.rejected > 0, "{counters:?}");
-        for path in ["place?room=shop", "events?room=shop", "language"] {
+        for path in ["position?room=shop", "events?room=shop", "language"] {
             let path = format!("/.well-known/anteroom/{path}");
             assert!(client.passes(&path, &[]).await, "{file} {path}");
         }
