@@ -59,8 +59,8 @@ impl Intake {
     ///
     /// # Errors
     ///
-    /// [`RequestError`] for the response. The connection should be closed after it: its next bytes may
-    /// not be what the sender thinks.
+    /// [`RequestError`] for the response. The connection should be closed after it: its next bytes
+    /// may not be what the sender thinks.
     pub fn check(
         &self,
         head: &mut Parts,

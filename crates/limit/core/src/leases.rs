@@ -5,8 +5,8 @@
 //! does not spend is lost to it, and free again when that count expires. So a node never has to
 //! return anything. A node that crashes, hangs or is cut off costs what it leased and no more.
 //!
-//! [`parent::grant`] is the parent's half: a pure function of two records, a request and the store's
-//! clock. [`holding::Holding`] is the node's half. [`epoch`] detects stores that lost data;
+//! [`parent::grant`] is the parent's half: a pure function of two records, a request and the
+//! store's clock. [`holding::Holding`] is the node's half. [`epoch`] detects stores that lost data;
 //! [`widened`] shows why the sum of all leases keeps the limit. Deliberately absent: stores, keys,
 //! messages, clocks, and requests that are returned to the parent.
 //!

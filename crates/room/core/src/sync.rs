@@ -40,7 +40,8 @@ pub struct SyncRequest {
     pub number: u64,
     /// Newest request whose reply was applied; `None` before the first.
     pub applied_reply: Option<u64>,
-    /// Generation of the lease that `balance` and the row belong to; `None` if the child has none yet.
+    /// Generation of the lease that `balance` and the row belong to; `None` if the child has none
+    /// yet.
     pub generation: Option<u32>,
     /// Whether that lease has ended by the child's clock. The child did nothing under it that is
     /// not reported here, and never will.

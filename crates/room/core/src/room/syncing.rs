@@ -25,8 +25,8 @@ const GRANT_AHEAD: DurationMs = DurationMs(1_000);
 const SPARE_DIVISOR: u32 = 8;
 
 impl Room {
-    /// Returns the time between the last request and the next one. A [`super::Verdict::SyncWithParent`]
-    /// is a reason to send it at once.
+    /// Returns the time between the last request and the next one. A
+    /// [`super::Verdict::SyncWithParent`] is a reason to send it at once.
     #[must_use]
     pub fn sync_period(&self) -> DurationMs {
         let balance = self.lease.balance();

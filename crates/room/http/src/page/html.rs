@@ -48,8 +48,8 @@ pub(crate) fn prepare() {
 /// Addresses of a page: those that it polls, and those of its form.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Links<'a> {
-    /// Address of the position endpoint; ends with `/position?` and a query. With `/events?` instead
-    /// it is the address of the event stream.
+    /// Address of the position endpoint; ends with `/position?` and a query. With `/events?`
+    /// instead it is the address of the event stream.
     pub(crate) position: &'a str,
     /// Address of the language form.
     pub(crate) language: &'a str,
