@@ -30,7 +30,7 @@ const UNITS: [(u64, &[&str]); 5] = [
 /// ```
 /// let text: anteroom_config::RateText = "5 / 60 seconds".parse()?;
 /// assert_eq!(text.to_string(), "5/m");
-/// assert_eq!(text.rate().calls(), 5);
+/// assert_eq!(text.rate().requests(), 5);
 /// # Ok::<(), anteroom_config::RateTextError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -15,6 +15,8 @@ use crate::chart::story::Story;
 
 /// Name of its files.
 const NAME: &str = "allocations";
+/// Name of its second page.
+const SIMULATED: &str = "allocations-simulated";
 /// Mark in the text by which a later run knows that it may overwrite it.
 const MARK: &str = "<!-- Written by `anteroom simulate --story`.";
 

@@ -4,22 +4,38 @@ use std::path::{Path, PathBuf};
 
 use crate::chart::files::{WriteError, write_files};
 
-/// Markdown text with its charts.
+/// Markdown text on one or several pages, with its charts.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Story {
-    /// Name of the story: the text is `NAME.md`, and refers to its charts as `NAME/CHART`.
+    /// Name of the story: pages refer to its charts as `NAME/CHART`.
     pub name: &'static str,
-    /// Mark in the text by which a later run knows that it may overwrite it.
+    /// Mark in each page by which a later run knows that it may overwrite it.
     pub mark: &'static str,
-    /// Text in Markdown.
-    pub markdown: String,
+    /// Pages in their order; at least one.
+    pub pages: Vec<Page>,
     /// Names and contents of its charts, in the order of the text.
     pub charts: Vec<(String, String)>,
 }
 
+/// Page of a story.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Page {
+    /// Name of the page: its file is `NAME.md`.
+    pub name: &'static str,
+    /// Text in Markdown.
+    pub markdown: String,
+}
+
 impl Story {
-    /// Writes text and charts into `folder`, which it creates if necessary, and returns the path of
-    /// the text. It overwrites an earlier run of the same story, and nothing else.
+    /// Returns the text of all pages.
+    #[must_use]
+    pub fn markdown(&self) -> String {
+        let pages = self.pages.iter().map(|page| page.markdown.as_str());
+        pages.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Writes pages and charts into `folder`, which it creates if necessary, and returns the path
+    /// of the first page. It overwrites an earlier run of the same story, and nothing else.
     ///
     /// # Errors
     ///
@@ -27,15 +43,17 @@ impl Story {
     /// exists at its path. In the last case nothing has been written yet.
     pub fn write(&self, folder: &Path) -> Result<PathBuf, WriteError> {
         let charts = folder.join(self.name);
-        let text = folder.join(format!("{}.md", self.name));
+        let path = |page: &Page| folder.join(format!("{}.md", page.name));
+        let first = path(&self.pages[0]);
         let drawn = self.charts.iter();
         let mut files: Vec<(PathBuf, &str)> = drawn
             .map(|(name, svg)| (charts.join(name), svg.as_str()))
             .collect();
-        // The text comes last, so that it exists only with all of its charts.
-        files.push((text.clone(), &self.markdown));
+        // The pages come last, so that they exist only with all of their charts.
+        let pages = self.pages.iter().rev();
+        files.extend(pages.map(|page| (path(page), page.markdown.as_str())));
         write_files(&charts, files, &[self.mark])?;
-        Ok(text)
+        Ok(first)
     }
 }
 
@@ -151,7 +169,10 @@ mod tests {
         let story = Story {
             name: "story",
             mark: "<!-- a story",
-            markdown: "<!-- a story -->\n".to_owned(),
+            pages: vec![Page {
+                name: "story",
+                markdown: "<!-- a story -->\n".to_owned(),
+            }],
             charts: vec![("a.svg".to_owned(), crate::chart::MARK.to_owned())],
         };
         let text = story.write(folder.path()).unwrap();

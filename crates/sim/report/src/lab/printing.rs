@@ -33,7 +33,7 @@ pub fn write_story(
 ) -> anyhow::Result<()> {
     check_folder("--story", folder)?;
     let story = compute();
-    out.write_all(story.markdown.as_bytes())?;
+    out.write_all(story.markdown().as_bytes())?;
     let text = story.write(folder).context("cannot write the story")?;
     writeln!(err, "\nThe story is in {}", text.display())?;
     Ok(())

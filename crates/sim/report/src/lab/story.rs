@@ -14,10 +14,12 @@ use std::fmt::Arguments;
 use std::fmt::Write as _;
 
 use crate::chart::Chart;
-use crate::chart::story::{Story, wrapped};
+use crate::chart::story::{self, Story, wrapped};
 
 /// Name of its files.
 const NAME: &str = "rate-limits";
+/// Name of its second page.
+const MANY_NODES: &str = "rate-limits-many-nodes";
 
 /// Mark in the text by which a later run knows that it may overwrite it.
 const MARK: &str = "<!-- Written by `anteroom simulate limits --story`.";
@@ -25,18 +27,27 @@ const MARK: &str = "<!-- Written by `anteroom simulate limits --story`.";
 /// Computes the story. It takes seconds and gives the same bytes every time.
 #[must_use]
 pub fn tell() -> Story {
-    let mut page = Page::default();
-    introduction::push(&mut page);
-    windows::push(&mut page);
-    buckets::push(&mut page);
-    sharing::push(&mut page);
-    introduction::push_choice(&mut page);
+    let mut one_node = Page::default();
+    introduction::push(&mut one_node);
+    windows::push(&mut one_node);
+    buckets::push(&mut one_node);
+    introduction::push_link(&mut one_node);
+    let mut many_nodes = Page::default();
+    introduction::push_second(&mut many_nodes);
+    sharing::push(&mut many_nodes);
+    introduction::push_choice(&mut many_nodes);
+    let page = |name, page: &Page| story::Page {
+        name,
+        markdown: wrapped(&page.text),
+    };
+    let pages = vec![page(NAME, &one_node), page(MANY_NODES, &many_nodes)];
+    let charts = one_node.charts.into_iter().chain(many_nodes.charts);
     let file = |chart: Chart| (chart.file_name, chart.svg);
     Story {
         name: NAME,
         mark: MARK,
-        markdown: wrapped(&page.text),
-        charts: page.charts.into_iter().map(file).collect(),
+        pages,
+        charts: charts.map(file).collect(),
     }
 }
 

@@ -4,7 +4,7 @@ mod tries;
 
 use crate::chart::Chart;
 use crate::chart::number::percent;
-use crate::chart::story::{Story, wrapped};
+use crate::chart::story::{Page, Story, wrapped};
 use anteroom_room::rules::AllocationKind;
 use tries::{case, push_counters, push_curve, push_leases, push_overshoot};
 
@@ -14,23 +14,29 @@ use super::curves;
 use super::markdown::{push, push_chart};
 use super::rehearsals;
 use super::room::{LIMITS, NODES, SAN_JOSE};
-use super::{MARK, NAME};
+use super::{MARK, NAME, SIMULATED};
 
 /// Computes the story.
 pub(super) fn tell() -> Story {
     let mut charts = curves::charts();
-    let mut text = String::new();
-    push_opening(&mut text);
-    push_example(&mut text, &charts);
+    let mut example = String::new();
+    push_opening(&mut example);
+    push_example(&mut example, &charts);
+    let mut simulated = String::new();
+    push_second_opening(&mut simulated);
     let rehearsals = rehearsals::rehearse();
-    rehearsals.push(&mut text);
-    push_choice(&mut text);
+    rehearsals.push(&mut simulated);
+    push_choice(&mut simulated);
     charts.extend(rehearsals.charts);
     let file = |chart: Chart| (chart.file_name, chart.svg);
+    let page = |name, text: &str| Page {
+        name,
+        markdown: wrapped(text),
+    };
     Story {
         name: NAME,
         mark: MARK,
-        markdown: wrapped(&text),
+        pages: vec![page(NAME, &example), page(SIMULATED, &simulated)],
         charts: charts.into_iter().map(file).collect(),
     }
 }
@@ -72,7 +78,8 @@ fn push_opening(text: &mut String) {
          in \"How Waiting Room makes queueing decisions on Cloudflare's highly distributed \
          network\" (George Thomas, 20 September 2023). This page calls it *the article*. The \
          fourth, `leases`, is ours and the default. This page follows the article's argument step \
-         by step, says what it leaves open, and shows what leases add.\n\
+         by step, says what it leaves open, and shows what leases add. The [second \
+         page](allocations-simulated.md) simulates visitors, and says which allocation to choose.\n\
          \n\
          **The code of the gateway computes all numbers here**, each time the program writes this \
          page. A test fails when the page and the code disagree, and when a number of the article \
@@ -93,6 +100,18 @@ fn push_opening(text: &mut String) {
          \n\
          Terms: a *node* is one process (the article's worker). A *data center* is the nodes that \
          share a fast store. A *slot* is the right to admit one more visitor.\n\
+         \n",
+    );
+}
+
+fn push_second_opening(text: &mut String) {
+    text.push_str(MARK);
+    text.push_str(
+        " Change crates/sim/report/src/story and run it again. -->\n\
+         \n\
+         # Four ways to share a limit, simulated\n\
+         \n\
+         This page continues [Four ways to share a limit](allocations.md).\n\
          \n",
     );
 }

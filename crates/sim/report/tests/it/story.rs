@@ -12,20 +12,26 @@ const REWRITE: &str = "`cargo run --release -- simulate --story docs` writes it 
 #[test]
 fn the_page_about_allocations_matches_the_code() {
     let story = tell();
-    check_sentences(&story.markdown);
+    check_sentences(&story.markdown());
     check_files(&story);
 }
 
 fn check_files(story: &Story) {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs");
     let read = |file: &Path| fs::read_to_string(file).unwrap_or_default();
-    let (found, expected) = (read(&docs.join("allocations.md")), &story.markdown);
-    let mut lines = found.lines().zip(expected.lines());
-    let first = lines.find(|(found, expected)| found != expected);
-    assert!(
-        found == *expected,
-        "docs/allocations.md is out of date, first at {first:#?}; {REWRITE}"
-    );
+    for page in &story.pages {
+        let (file, expected) = (format!("{}.md", page.name), &page.markdown);
+        let found = read(&docs.join(&file));
+        let mut lines = found.lines().zip(expected.lines());
+        let first = lines.find(|(found, expected)| found != expected);
+        assert!(
+            found == *expected,
+            "docs/{file} is out of date, first at {first:#?}; {REWRITE}"
+        );
+        let lines = expected.lines().count();
+        assert!(lines <= 200, "docs/{file} has {lines} lines");
+    }
+    let expected = story.markdown();
     for (name, svg) in &story.charts {
         let file = docs.join("allocations").join(name);
         assert!(

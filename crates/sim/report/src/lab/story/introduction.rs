@@ -1,4 +1,4 @@
-//! First and last section of the page.
+//! First and last sections of the two pages.
 
 use super::{MARK, Page};
 
@@ -33,6 +33,27 @@ pub(super) fn push(page: &mut Page) {
          \n\
          The *highest* is the most allowed requests of one client in any window, wherever it \
          begins.\n\
+         \n",
+    );
+}
+
+/// Adds the link to the second page.
+pub(super) fn push_link(page: &mut Page) {
+    page.text.push_str(
+        "The [second page](rate-limits-many-nodes.md) shows many nodes, and says which algorithm \
+         and store to choose.\n",
+    );
+}
+
+/// Adds the beginning of the second page.
+pub(super) fn push_second(page: &mut Page) {
+    page.text.push_str(MARK);
+    page.text.push_str(
+        " Change crates/sim/report/src/lab/story and run it again. -->\n\
+         \n\
+         # How to count requests on many nodes\n\
+         \n\
+         This page continues [How to count requests](rate-limits.md).\n\
          \n",
     );
 }
