@@ -59,61 +59,76 @@ pub(crate) enum ApiError {
 }
 
 impl ApiError {
-    const fn status(&self) -> StatusCode {
+    /// Returns the status, the code for programs, and the message.
+    const fn row(&self) -> (StatusCode, &'static str, &'static str) {
+        use StatusCode as Status;
         match self {
-            Self::UnknownRoom { .. } | Self::UnknownLimit { .. } | Self::UnknownPath => {
-                StatusCode::NOT_FOUND
+            Self::UnknownRoom { .. } => {
+                (Status::NOT_FOUND, "unknown_room", "no room has this name")
             }
-            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Self::CrossSite => StatusCode::FORBIDDEN,
-            Self::NoToken => StatusCode::UNAUTHORIZED,
-            Self::Malformed { .. } => StatusCode::BAD_REQUEST,
-            Self::NotAllowed { .. } => StatusCode::UNPROCESSABLE_ENTITY,
-            Self::Host => StatusCode::MISDIRECTED_REQUEST,
-            Self::StoreUnavailable | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
-            Self::PathTooLong => StatusCode::URI_TOO_LONG,
-            Self::Body => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Metrics => StatusCode::INTERNAL_SERVER_ERROR,
-        }
-    }
-
-    const fn code(&self) -> &'static str {
-        match self {
-            Self::UnknownRoom { .. } => "unknown_room",
-            Self::UnknownLimit { .. } => "unknown_limit",
-            Self::UnknownPath => "unknown_path",
-            Self::Method => "method_not_allowed",
-            Self::NoToken => "no_token",
-            Self::Malformed { .. } => "not_understood",
-            Self::NotAllowed { .. } => "not_allowed",
-            Self::StoreUnavailable => "store_unavailable",
-            Self::CrossSite => "cross_site",
-            Self::Host => "host_not_allowed",
-            Self::Busy => "busy",
-            Self::PathTooLong => "path_too_long",
-            Self::Body => "body_not_allowed",
-            Self::Metrics => "metrics_unavailable",
-        }
-    }
-
-    const fn message(&self) -> &'static str {
-        match self {
-            Self::UnknownRoom { .. } => "no room has this name",
-            Self::UnknownLimit { .. } => "no limit has this name",
-            Self::UnknownPath => "unknown path; GET / lists all paths",
-            Self::Method => "method not allowed; GET / lists all paths",
-            Self::NoToken => "this needs the header `Authorization: Bearer` with a valid token",
-            Self::Malformed { .. } => "the body is not the expected JSON; GET / shows an example",
-            Self::NotAllowed { .. } => "nothing was changed",
-            Self::StoreUnavailable => "the store is unavailable; the change may not have been made",
-            Self::CrossSite => "requests from pages of other sites are not allowed",
-            Self::Host => {
-                "unknown host name; use an IP address, or list the name in server.admin_hosts"
+            Self::UnknownLimit { .. } => {
+                (Status::NOT_FOUND, "unknown_limit", "no limit has this name")
             }
-            Self::Busy => "too many requests at once; retry",
-            Self::PathTooLong => "the path is longer than any valid one",
-            Self::Body => "the body is too long or not expected",
-            Self::Metrics => "cannot encode the metrics",
+            Self::UnknownPath => (
+                Status::NOT_FOUND,
+                "unknown_path",
+                "unknown path; GET / lists all paths",
+            ),
+            Self::Method => (
+                Status::METHOD_NOT_ALLOWED,
+                "method_not_allowed",
+                "method not allowed; GET / lists all paths",
+            ),
+            Self::NoToken => (
+                Status::UNAUTHORIZED,
+                "no_token",
+                "this needs the header `Authorization: Bearer` with a valid token",
+            ),
+            Self::Malformed { .. } => (
+                Status::BAD_REQUEST,
+                "not_understood",
+                "the body is not the expected JSON; GET / shows an example",
+            ),
+            Self::NotAllowed { .. } => (
+                Status::UNPROCESSABLE_ENTITY,
+                "not_allowed",
+                "nothing was changed",
+            ),
+            Self::StoreUnavailable => (
+                Status::SERVICE_UNAVAILABLE,
+                "store_unavailable",
+                "the store is unavailable; the change may not have been made",
+            ),
+            Self::CrossSite => (
+                Status::FORBIDDEN,
+                "cross_site",
+                "requests from pages of other sites are not allowed",
+            ),
+            Self::Host => (
+                Status::MISDIRECTED_REQUEST,
+                "host_not_allowed",
+                "unknown host name; use an IP address, or list the name in server.admin_hosts",
+            ),
+            Self::Busy => (
+                Status::SERVICE_UNAVAILABLE,
+                "busy",
+                "too many requests at once; retry",
+            ),
+            Self::PathTooLong => (
+                Status::URI_TOO_LONG,
+                "path_too_long",
+                "the path is longer than any valid one",
+            ),
+            Self::Body => (
+                Status::PAYLOAD_TOO_LARGE,
+                "body_not_allowed",
+                "the body is too long or not expected",
+            ),
+            Self::Metrics => (
+                Status::INTERNAL_SERVER_ERROR,
+                "metrics_unavailable",
+                "cannot encode the metrics",
+            ),
         }
     }
 }
@@ -133,14 +148,15 @@ impl IntoResponse for ApiError {
             Self::Malformed { error } => Some(std::slice::from_ref(error)),
             _ => None,
         };
+        let (status, error, message) = self.row();
         let body = ErrorBody {
-            error: self.code(),
-            message: self.message(),
+            error,
+            message,
             rooms,
             limits,
             problems,
         };
-        let mut response = (self.status(), Json(body)).into_response();
+        let mut response = (status, Json(body)).into_response();
         if self == Self::NoToken {
             let headers = response.headers_mut();
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

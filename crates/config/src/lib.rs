@@ -38,6 +38,8 @@ mod room;
 mod server;
 mod shared_store;
 mod store;
+#[cfg(test)]
+mod testing;
 pub mod time_text;
 pub mod toml_file;
 pub mod words;

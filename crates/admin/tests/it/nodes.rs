@@ -228,16 +228,21 @@ fn two_levels(local: &Memory, root: &Memory) -> Stores {
     }
 }
 
-#[tokio::test(start_paused = true)]
-async fn overrides_lost_by_the_root_return_from_the_copy() {
-    let (local, root) = (memory(), memory());
-    let stores = two_levels(&local, &root);
+/// Returns a node that starts after an override was set, the root was emptied while no node ran,
+/// and the copy became unavailable.
+async fn node_after_loss(local: &Memory, root: &Memory) -> Arc<LiveLimits> {
+    let stores = two_levels(local, root);
     apply(&node(&stores, &api()), &set("gold", "500/min")).await;
     wait_for_reads().await;
     root.wipe();
-    // The copy is not available at once either.
     local.set_unavailable(true);
-    let one = node(&stores, &api());
+    node(&stores, &api())
+}
+
+#[tokio::test(start_paused = true)]
+async fn overrides_lost_by_the_root_return_from_the_copy() {
+    let (local, root) = (memory(), memory());
+    let one = node_after_loss(&local, &root).await;
     one.learn().await;
     assert_eq!(allowed(&one, "gold").await, 100);
     tokio::spawn(Arc::clone(&one).watch());
@@ -252,13 +257,7 @@ async fn overrides_lost_by_the_root_return_from_the_copy() {
 #[tokio::test(start_paused = true)]
 async fn no_command_applies_before_the_copy_is_read() {
     let (local, root) = (memory(), memory());
-    let stores = two_levels(&local, &root);
-    apply(&node(&stores, &api()), &set("gold", "500/min")).await;
-    wait_for_reads().await;
-    // The root is emptied while no node runs, and the copy is unavailable when the next one starts.
-    root.wipe();
-    local.set_unavailable(true);
-    let one = node(&stores, &api());
+    let one = node_after_loss(&local, &root).await;
     let result = one.execute(&set("tin", "7/min"), &Actor::default()).await;
     assert!(
         matches!(result, Err(LimitCommandError::Unavailable(_))),

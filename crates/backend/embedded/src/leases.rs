@@ -16,7 +16,7 @@
 //! | no file | a new one; nothing was spent before. If this process has had a file, all was spent |
 //! | a file that another process has | no leases until that process releases it |
 //! | a damaged file | it is moved aside; in the new one everything counts as spent |
-//! | a copy, and not the file that was written here | everything counts as spent: later writes are lost |
+//! | a copy of the file that was written here | everything counts as spent: later writes are lost |
 //! | a file of a later version | no leases |
 //!
 //! Deliberately absent: the size of leases ([`anteroom_limit::leases`] decides), and files that two

@@ -6,16 +6,7 @@ use anteroom_room::time::DurationMs;
 use serde_json::json;
 
 use super::*;
-use crate::Config;
-
-fn room(more: &str) -> RoomConfig {
-    let text = format!(
-        "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:3000\"\n\
-         total_active_users = 200\nnew_users_per_minute = 100\nbypass = []\n{more}"
-    );
-    let mut config = Config::parse("test.toml", &text).unwrap().config;
-    config.rooms.remove(0)
-}
+use crate::testing::room;
 
 fn values(values: &Value) -> LiveValues {
     let values = values.as_object().unwrap().clone();

@@ -6,18 +6,9 @@ use serde_json::json;
 use super::command::{MESSAGE_CHARS_MAX, message};
 use super::log::ENTRIES_MAX;
 use super::*;
-use crate::Config;
+use crate::testing::room;
 
 const NOW: Timestamp = Timestamp(1_900_000_000_000);
-
-fn room(more: &str) -> RoomConfig {
-    let text = format!(
-        "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:3000\"\n\
-         total_active_users = 200\nnew_users_per_minute = 100\nbypass = []\n{more}"
-    );
-    let mut config = Config::parse("test.toml", &text).unwrap().config;
-    config.rooms.remove(0)
-}
 
 fn who() -> Actor {
     Actor {

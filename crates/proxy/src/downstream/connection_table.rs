@@ -10,7 +10,7 @@
 //! | --- | --- | --- |
 //! | below 70 % | is accepted | keeps its connection |
 //! | from 70 % | closes the longest idle one that is idle for a second | closes its connection |
-//! | from 90 % without a ticket | closes the longest idle one; without one, it uses the reserve | the same |
+//! | from 90 % without a ticket | closes the longest idle one, or uses the reserve | the same |
 //! | all | the same; then the longest idle one with a ticket; then it is turned away | the same |
 //!
 //! A connection *has a ticket* if its newest request passed by one. Such connections do not count

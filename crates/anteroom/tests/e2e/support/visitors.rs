@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anteroom_testkit::load::{Habits, NodeAddress, NodeRoutes, Phase, VisitorLoad};
+use anteroom_testkit::load::{Habits, NodeAddress, NodeRoutes, Phase, VisitorCounts, VisitorLoad};
 
 /// Seed of all loads; these visitors choose nothing but their pauses.
 const SEED: u64 = 1;
@@ -39,4 +39,19 @@ pub(crate) fn send(address: &NodeAddress, count: u32, habits: &Habits) -> Visito
         habits,
         SEED,
     )
+}
+
+/// Stops endless visitors, and fails unless `entered` of them entered, each once, and none was
+/// queued with a valid ticket.
+pub(crate) async fn stop_endless(endless: VisitorLoad, entered: u64) -> VisitorCounts {
+    let counters = stop(endless).await;
+    assert_eq!(counters.entered, entered, "{counters}");
+    counters
+}
+
+/// Stops visitors, and fails if one was queued with a valid ticket.
+pub(crate) async fn stop(load: VisitorLoad) -> VisitorCounts {
+    let counters = load.stop().await;
+    assert_eq!(counters.queued_with_ticket, 0, "{counters}");
+    counters
 }

@@ -94,13 +94,8 @@ async fn a_wall_clock_set_by_an_hour_moves_neither_seats_nor_minutes() {
         room.restart().await;
         room.assert_serving(&endless, &load, -wrong_by).await;
     }
-    let (endless, load) = (endless.stop().await, load.stop().await);
-    assert_eq!(
-        (endless.entered, endless.queued_with_ticket),
-        (4, 0),
-        "{endless:?}"
-    );
-    assert_eq!(load.queued_with_ticket, 0, "{load:?}");
+    visitors::stop_endless(endless, 4).await;
+    visitors::stop(load).await;
     room.stage.assert_within_limits();
     let tolerance = DurationMs(1_000);
     for (accepted_at, path) in room.stage.origin.first_paths() {
@@ -124,13 +119,8 @@ async fn after_a_reboot_with_a_slow_clock_room_time_follows_the_journal() {
     room.set_wall_clock(-HOUR);
     room.restart().await;
     room.assert_serving(&endless, &load, HOUR).await;
-    let (endless, load) = (endless.stop().await, load.stop().await);
-    assert_eq!(
-        (endless.entered, endless.queued_with_ticket),
-        (4, 0),
-        "{endless:?}"
-    );
-    assert_eq!(load.queued_with_ticket, 0, "{load:?}");
+    visitors::stop_endless(endless, 4).await;
+    visitors::stop(load).await;
     // Room time stood still while nothing ran, so seats may end a little late. Only that is
     // tolerated.
     let verdict = room.stage.origin.verdict();

@@ -60,12 +60,7 @@ async fn after(damage: impl AsyncFnOnce(&mut Stage, &Path), what: &str) {
         status.out
     );
 
-    let endless = endless.stop().await;
-    assert_eq!(
-        (endless.entered, endless.queued_with_ticket),
-        (5, 0),
-        "{endless:?}"
-    );
+    visitors::stop_endless(endless, 5).await;
     load.stop().await;
     stage.assert_within_limits();
 }
@@ -128,7 +123,7 @@ async fn an_untouched_journal_knows_all_and_has_no_reserve() {
     stage.start().await;
     stage.queues_newcomers("full").await;
     assert_eq!(kept(&stage), Vec::<PathBuf>::new());
-    assert_eq!(endless.stop().await.queued_with_ticket, 0);
+    visitors::stop(endless).await;
     stage.assert_within_limits();
 }
 

@@ -14,6 +14,7 @@ use crate::support::client::seat_end;
 use crate::support::eventually;
 use crate::support::process::{BINARY, Gateway};
 use crate::support::stage::Stage;
+use crate::support::visitors;
 
 /// Returns `anteroom serve` after a shell command that mounts something on `$0`, in its own
 /// namespace; `None` where that is not permitted.
@@ -77,12 +78,7 @@ async fn a_journal_on_a_full_disk_admits_nobody_until_there_is_space() {
     );
     fs::remove_file(seen.join("ballast")).unwrap();
     assert_recovered(&stage, &operator).await;
-    let endless = endless.stop().await;
-    assert_eq!(
-        (endless.entered, endless.queued_with_ticket),
-        (5, 0),
-        "{endless:?}"
-    );
+    visitors::stop_endless(endless, 5).await;
     stage.assert_within_limits();
 }
 

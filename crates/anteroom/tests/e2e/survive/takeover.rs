@@ -53,6 +53,6 @@ async fn a_second_process_admits_only_after_the_first_has_ended() {
         seat_end(&other.navigate("/").await).is_some(),
         "admitted by the first"
     );
-    assert_eq!(load.stop().await.queued_with_ticket, 0);
+    visitors::stop(load).await;
     stage.assert_within_limits();
 }

@@ -65,6 +65,14 @@ fn kept(token: u128, value: &[u8]) -> Option<StoredRecord> {
     Some(StoredRecord { token, value })
 }
 
+fn write(expected: Expected, token: u128, value: &[u8]) -> Write<'_> {
+    Write {
+        expected,
+        token: Token(token),
+        value,
+    }
+}
+
 impl PartitionUnderTest<'_> {
     async fn load(&self, client: LeaseKey<'_>) -> Result<Loaded, CountsError> {
         self.store.load(self.partition, Some(client)).await
@@ -77,12 +85,7 @@ impl PartitionUnderTest<'_> {
         token: u128,
         value: &[u8],
     ) -> Result<Swapped, CountsError> {
-        let token = Token(token);
-        let write = Write {
-            expected,
-            token,
-            value,
-        };
+        let write = write(expected, token, value);
         self.store.swap(self.partition, client, write, KEPT).await
     }
 
@@ -92,12 +95,7 @@ impl PartitionUnderTest<'_> {
         token: u128,
         value: &[u8],
     ) -> Result<Swapped, CountsError> {
-        let token = Token(token);
-        let write = Write {
-            expected,
-            token,
-            value,
-        };
+        let write = write(expected, token, value);
         self.store.swap_epoch(self.partition, write).await
     }
 

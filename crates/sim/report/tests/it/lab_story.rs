@@ -1,63 +1,16 @@
 //! docs/rate-limits.md matches the code, and its sentences match its tables.
 
 use std::fs;
-use std::path::{Path, PathBuf};
 
-use anteroom_report::chart::story::Story;
 use anteroom_report::lab::story::tell;
 
-const REWRITE: &str = "`anteroom simulate limits --story docs`, or this test with \
-                       ANTEROOM_UPDATE=1, writes it \
-                       anew; look at the difference before you commit it";
-
-fn docs() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs")
-}
+use crate::pages::{self, docs};
 
 #[test]
 fn the_page_about_counting_requests_matches_the_code() {
     let story = tell();
-    if std::env::var_os("ANTEROOM_UPDATE").is_some() {
-        story.write(&docs()).expect("the docs can be written");
-    }
+    pages::check(&story);
     check_sentences(&story.markdown());
-    check_files(&story);
-}
-
-fn check_files(story: &Story) {
-    let read = |file: &Path| fs::read_to_string(file).unwrap_or_default();
-    for page in &story.pages {
-        let (file, expected) = (format!("{}.md", page.name), &page.markdown);
-        let found = read(&docs().join(&file));
-        let mut lines = found.lines().zip(expected.lines());
-        let first = lines.find(|(found, expected)| found != expected);
-        assert!(
-            found == *expected,
-            "docs/{file} is out of date, first at {first:#?}; {REWRITE}"
-        );
-        let lines = expected.lines().count();
-        assert!(lines <= 200, "docs/{file} has {lines} lines");
-    }
-    let expected = story.markdown();
-    let folder = docs().join("rate-limits");
-    for (name, svg) in &story.charts {
-        let is_current = read(&folder.join(name)) == *svg;
-        assert!(
-            is_current,
-            "docs/rate-limits/{name} is out of date; {REWRITE}"
-        );
-        assert!(!svg.contains('…'), "{name} has a text that is cut off");
-        let link = format!("](rate-limits/{name})");
-        assert!(expected.contains(&link), "the page does not show {name}");
-    }
-    let files = fs::read_dir(folder)
-        .expect("the charts have a folder")
-        .count();
-    let shown = story.charts.len();
-    assert_eq!(
-        files, shown,
-        "docs/rate-limits has files that the page does not show"
-    );
 }
 
 /// Checks what the text claims about its tables.

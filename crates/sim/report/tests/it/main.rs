@@ -2,4 +2,5 @@
 
 mod lab;
 mod lab_story;
+mod pages;
 mod story;

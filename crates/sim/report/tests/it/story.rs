@@ -1,53 +1,14 @@
 //! docs/allocations.md matches the code, and its sentences match its tables.
 
-use std::fs;
-use std::path::Path;
-
-use anteroom_report::chart::story::Story;
 use anteroom_report::story::tell;
 
-const REWRITE: &str = "`cargo run --release -- simulate --story docs` writes it anew; look at the \
-                       difference before you commit it";
+use crate::pages;
 
 #[test]
 fn the_page_about_allocations_matches_the_code() {
     let story = tell();
+    pages::check(&story);
     check_sentences(&story.markdown());
-    check_files(&story);
-}
-
-fn check_files(story: &Story) {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../docs");
-    let read = |file: &Path| fs::read_to_string(file).unwrap_or_default();
-    for page in &story.pages {
-        let (file, expected) = (format!("{}.md", page.name), &page.markdown);
-        let found = read(&docs.join(&file));
-        let mut lines = found.lines().zip(expected.lines());
-        let first = lines.find(|(found, expected)| found != expected);
-        assert!(
-            found == *expected,
-            "docs/{file} is out of date, first at {first:#?}; {REWRITE}"
-        );
-        let lines = expected.lines().count();
-        assert!(lines <= 200, "docs/{file} has {lines} lines");
-    }
-    let expected = story.markdown();
-    for (name, svg) in &story.charts {
-        let file = docs.join("allocations").join(name);
-        assert!(
-            read(&file) == *svg,
-            "docs/allocations/{name} is out of date; {REWRITE}"
-        );
-        let link = format!("](allocations/{name})");
-        assert!(expected.contains(&link), "the page does not show {name}");
-    }
-    let folder = fs::read_dir(docs.join("allocations")).expect("the charts have a folder");
-    let files = folder.count();
-    assert_eq!(
-        files,
-        story.charts.len(),
-        "docs/allocations has files that the page does not show"
-    );
 }
 
 /// Checks what the text claims about its three tables of simulations.

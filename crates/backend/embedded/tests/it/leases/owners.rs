@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use anteroom_embedded::leases::LeaseFile;
 use anteroom_limit_store::shared::{CountsError, chain};
+use tokio::task::JoinHandle;
 
 use crate::leases::folder::{Folder, load, must_write, token};
 
@@ -45,15 +47,35 @@ async fn a_read_waits_while_a_predecessor_ends() {
     assert_eq!(loaded.unwrap().expected().client.0, 11);
 }
 
-#[tokio::test(start_paused = true)]
-async fn open_waits_as_long_as_a_predecessor_has_the_file() {
-    let folder = Folder::new();
+/// File of `first`, which `second` waits to open.
+struct Contested {
+    first: LeaseFile,
+    second: Arc<LeaseFile>,
+    opening: JoinHandle<Result<(), CountsError>>,
+}
+
+async fn contested(folder: &Folder) -> Contested {
     let (first, second) = (folder.start(), Arc::new(folder.start()));
     must_write(&first, 1, 11, b"one").await;
     let opening = tokio::spawn({
         let second = Arc::clone(&second);
         async move { second.open().await }
     });
+    Contested {
+        first,
+        second,
+        opening,
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn open_waits_as_long_as_a_predecessor_has_the_file() {
+    let folder = Folder::new();
+    let Contested {
+        first,
+        second,
+        opening,
+    } = contested(&folder).await;
     tokio::time::sleep(Duration::from_secs(30)).await; // tidy: paused time
     assert!(!opening.is_finished());
     first.close().await;
@@ -66,12 +88,11 @@ async fn open_waits_as_long_as_a_predecessor_has_the_file() {
 #[tokio::test(start_paused = true)]
 async fn a_close_ends_a_pending_open() {
     let folder = Folder::new();
-    let (first, second) = (folder.start(), Arc::new(folder.start()));
-    must_write(&first, 1, 11, b"one").await;
-    let opening = tokio::spawn({
-        let second = Arc::clone(&second);
-        async move { second.open().await }
-    });
+    let Contested {
+        first: _first,
+        second,
+        opening,
+    } = contested(&folder).await;
     tokio::time::sleep(Duration::from_secs(1)).await; // tidy: paused time
     second.close().await;
     let closed = opening.await.unwrap().unwrap_err();

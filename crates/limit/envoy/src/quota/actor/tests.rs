@@ -26,11 +26,22 @@ const WINDOW: Duration = Duration::from_secs(10);
 /// Start of an hour.
 const START: u64 = 1_767_225_600_000_000;
 
-/// Slow store that counts windows and records its peeks.
+/// Store that counts windows and records its peeks, or replies otherwise.
 #[derive(Debug)]
-struct Slow {
+struct TestStore {
     began: Instant,
+    manner: Manner,
     state: Mutex<StoreState>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Manner {
+    /// Replies after [`STORE_DELAY`].
+    Slow,
+    /// Never replies.
+    Silent,
+    /// Fails at once, as unavailable.
+    Gone,
 }
 
 #[derive(Debug, Default)]
@@ -41,16 +52,24 @@ struct StoreState {
     in_flight_max: usize,
 }
 
-impl Slow {
+impl TestStore {
+    fn new(manner: Manner) -> Arc<Self> {
+        Arc::new(Self {
+            began: Instant::now(),
+            manner,
+            state: Mutex::default(),
+        })
+    }
+
     fn now(&self) -> TimestampUs {
         let elapsed = u64::try_from(self.began.elapsed().as_micros()).unwrap();
         TimestampUs(START + elapsed)
     }
 }
 
-impl SharedCounts for Slow {
+impl SharedCounts for TestStore {
     fn kind(&self) -> &'static str {
-        "slow"
+        "test"
     }
 
     fn offers(&self) -> Needs {
@@ -62,6 +81,15 @@ impl SharedCounts for Slow {
         acquires: &'a [SharedAcquire<'a>],
     ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
         Box::pin(async {
+            match self.manner {
+                Manner::Slow => {}
+                Manner::Silent => std::future::pending().await,
+                Manner::Gone => {
+                    let store_name = "here".to_owned();
+                    let source = "gone".into();
+                    return Err(CountsError::Unreachable { store_name, source });
+                }
+            }
             {
                 let mut state = self.state.lock();
                 state.in_flight += 1;
@@ -81,39 +109,6 @@ impl SharedCounts for Slow {
             });
             Ok(verdicts.collect())
         })
-    }
-}
-
-/// Store that decides nothing.
-#[derive(Debug)]
-enum Failing {
-    /// Store that never replies.
-    Silent,
-    /// Fails at once, as unavailable.
-    Gone,
-}
-
-impl SharedCounts for Failing {
-    fn kind(&self) -> &'static str {
-        "failing"
-    }
-
-    fn offers(&self) -> Needs {
-        Needs::AtomicAdd
-    }
-
-    fn acquire<'a>(
-        &'a self,
-        _: &'a [SharedAcquire<'a>],
-    ) -> BoxFuture<'a, Result<Vec<Verdict>, CountsError>> {
-        match self {
-            Self::Silent => Box::pin(std::future::pending()),
-            Self::Gone => {
-                let store_name = "here".to_owned();
-                let source = "gone".into();
-                Box::pin(async { Err(CountsError::Unreachable { store_name, source }) })
-            }
-        }
     }
 }
 
@@ -208,18 +203,11 @@ fn counted(key: u128) -> Counted {
     }
 }
 
-fn slow() -> Arc<Slow> {
-    Arc::new(Slow {
-        began: Instant::now(),
-        state: Mutex::default(),
-    })
-}
-
 // tidy: paused time
 #[tokio::test(start_paused = true)]
 async fn thousands_of_limits_are_assigned_in_one_round_of_a_new_window() {
-    let store = slow();
-    let stage = Stage::new(Arc::<Slow>::clone(&store));
+    let store = TestStore::new(Manner::Slow);
+    let stage = Stage::new(Arc::<TestStore>::clone(&store));
     let all = LIMITS as u64;
     for which in 0..all {
         stage.join(which).await;
@@ -239,8 +227,8 @@ async fn thousands_of_limits_are_assigned_in_one_round_of_a_new_window() {
 // tidy: paused time
 #[tokio::test(start_paused = true)]
 async fn limits_that_are_always_due_do_not_starve_others() {
-    let store = slow();
-    let stage = Stage::new(Arc::<Slow>::clone(&store));
+    let store = TestStore::new(Manner::Slow);
+    let stage = Stage::new(Arc::<TestStore>::clone(&store));
     let all = LIMITS as u64;
     for which in 0..all {
         stage.join(which).await;
@@ -281,7 +269,7 @@ async fn limits_that_are_always_due_do_not_starve_others() {
 // tidy: paused time
 #[tokio::test(start_paused = true)]
 async fn debts_are_bounded_and_dropped_during_an_outage() {
-    let silent = Stage::new(Arc::new(Failing::Silent));
+    let silent = Stage::new(TestStore::new(Manner::Silent));
     let spent = |key| StreamEvent::Spent {
         counted: counted(key),
         requests: 1,
@@ -309,7 +297,7 @@ async fn debts_are_bounded_and_dropped_during_an_outage() {
         .until(|stage| stage.ledgers() == LEDGERS_MAX as u64)
         .await;
 
-    let gone = Stage::new(Arc::new(Failing::Gone));
+    let gone = Stage::new(TestStore::new(Manner::Gone));
     for key in 0..1_000 {
         gone.facts.send(spent(key)).await.unwrap();
     }
