@@ -116,7 +116,7 @@ pub const FLAGS: &[Flag] = &[
     ceiling(
         "total-active-users",
         "room.total_active_users",
-        "Most visitors inside at once",
+        "Most active visitors at once",
     ),
     ceiling(
         "new-users-per-minute",

@@ -70,7 +70,7 @@ struct LateRequests {
 pub struct Verdict {
     /// The limit: visitors inside at once.
     pub total_active_users: u32,
-    /// Most visitors inside at once: distinct ones whose newest seat had not ended.
+    /// Most active visitors at once: distinct ones whose newest seat had not ended.
     pub most_inside: usize,
     /// The limit: admissions in one calendar minute.
     pub new_users_per_minute: u32,
