@@ -109,7 +109,7 @@ pub enum Verdict {
     Admit(Ticket),
     /// Queue, with this ticket (none where there is no queue).
     Queue(Option<Ticket>, QueuePosition),
-    /// Sync with the parent now, then visit again with `may_ask_parent` unset.
+    /// Sync with the parent now, then visit again with `may_sync` unset.
     SyncWithParent,
     /// Take the next number of this counter to [`Room::handle_number`].
     TakeNumber(CounterKey),
@@ -122,7 +122,7 @@ pub enum CheckIn {
     Pass,
     /// Pass, with this ticket from now on.
     Renewed(Ticket),
-    /// Sync with the parent now, then check in again with `may_ask_parent` unset.
+    /// Sync with the parent now, then check in again with `may_sync` unset.
     SyncWithParent,
     /// Expired session: the visitor counts as new.
     Over,

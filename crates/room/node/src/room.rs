@@ -236,8 +236,8 @@ impl RoomHandle {
                     if is_poll {
                         self.refresh_overrides().await;
                     } else if !self.are_overrides_fresh() {
-                        let may_ask_parent = self.refresh_and_sync(&mut deadline).await;
-                        flow.set_may_sync(may_ask_parent);
+                        let may_sync = self.refresh_and_sync(&mut deadline).await;
+                        flow.set_may_sync(may_sync);
                     }
                     None
                 }

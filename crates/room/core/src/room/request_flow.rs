@@ -81,7 +81,7 @@ pub enum VisitorState {
 #[derive(Clone, Debug)]
 pub struct RequestFlow {
     arrival: VisitorArrival,
-    may_ask_parent: bool,
+    may_sync: bool,
     stage: Stage,
 }
 
@@ -100,7 +100,7 @@ impl RequestFlow {
         let accepted = arrival.ticket.filter(|ticket| ticket.accepted_at.is_some());
         Self {
             arrival,
-            may_ask_parent: true,
+            may_sync: true,
             stage: match accepted {
                 Some(ticket) => Stage::CheckIn(ticket),
                 None => Stage::Arrived(arrival.ticket),
@@ -109,10 +109,10 @@ impl RequestFlow {
     }
 
     /// Sets whether another round trip to the parent is worth while. At first it is.
-    pub fn set_may_sync(&mut self, may_ask_parent: bool) {
-        self.may_ask_parent = may_ask_parent;
+    pub fn set_may_sync(&mut self, may_sync: bool) {
+        self.may_sync = may_sync;
         if let Stage::Visiting(visit) = &mut self.stage {
-            visit.may_sync = may_ask_parent;
+            visit.may_sync = may_sync;
         }
     }
 
@@ -170,7 +170,7 @@ impl RequestFlow {
         let visit = CheckInRequest {
             ticket,
             is_navigation: self.arrival.is_navigation,
-            may_sync: self.may_ask_parent,
+            may_sync: self.may_sync,
         };
         let (ticket, is_new_ticket) = match room.handle_check_in(visit, now) {
             CheckIn::SyncWithParent => return Step::SyncWithParent,
@@ -208,7 +208,7 @@ impl RequestFlow {
             standing == Standing::Waiting && !room.is_revoked(ticket.visitor)
         };
         let waiting = ticket.filter(is_good);
-        self.may_ask_parent = true;
+        self.may_sync = true;
         self.stage = Stage::Visiting(Visit {
             visitor: waiting.map_or(self.arrival.fresh, |ticket| ticket.visitor),
             ticket: waiting,
