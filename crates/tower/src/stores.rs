@@ -84,11 +84,15 @@ async fn open_store(
             let journal = Embedded::new(dir.clone(), identity, clock);
             OpenedStores::alone(dir, Arc::new(journal))
         }
-        StoreConfig::Valkey(valkey) => shared(valkey, dir).await,
+        StoreConfig::Valkey(valkey) => shared(valkey, dir, clock).await,
     }
 }
 
-async fn shared(config: &ValkeyConfig, dir: &DataDir) -> Result<OpenedStores, OpenError> {
+async fn shared(
+    config: &ValkeyConfig,
+    dir: &DataDir,
+    clock: Arc<dyn Clock>,
+) -> Result<OpenedStores, OpenError> {
     let local = Valkey::new(&config.local, &config.prefix).map_err(OpenError::setup("local"))?;
     let local = Arc::new(local);
     let global = if config.has_global {
@@ -103,7 +107,7 @@ async fn shared(config: &ValkeyConfig, dir: &DataDir) -> Result<OpenedStores, Op
             check(name, store).await?;
         }
     }
-    let membership = match first_contact(&*global, &own, is_new).await {
+    let membership = match first_contact(&*global, &own, is_new, &*clock).await {
         Ok(membership) => {
             dir.adopt(&membership)?;
             membership
@@ -118,7 +122,7 @@ async fn shared(config: &ValkeyConfig, dir: &DataDir) -> Result<OpenedStores, Op
         }
         Err(error) => return Err(error.into()),
     };
-    let keeper = tokio::spawn(keep(Arc::clone(&global), membership.clone()));
+    let keeper = tokio::spawn(keep(Arc::clone(&global), membership.clone(), clock));
     let stores = if config.has_global {
         Stores::TwoLevels { local, global }
     } else {
@@ -162,10 +166,11 @@ async fn first_contact(
     store: &dyn Store,
     own: &Membership,
     is_new: bool,
+    clock: &dyn Clock,
 ) -> Result<Membership, JoinError> {
     let until = tokio::time::Instant::now() + FIRST_CONTACT;
     loop {
-        match join(store, own, is_new).await {
+        match join(store, own, is_new, clock.now()).await {
             Err(JoinError::Store(StoreError::Unavailable { .. }))
                 if is_new && tokio::time::Instant::now() < until =>
             {
@@ -177,11 +182,11 @@ async fn first_contact(
 }
 
 /// Restores the deployment's record whenever the store has lost it.
-async fn keep(store: Arc<Valkey>, membership: Membership) {
+async fn keep(store: Arc<Valkey>, membership: Membership, clock: Arc<dyn Clock>) {
     let mut has_logged = false;
     loop {
         tokio::time::sleep(CHECK_INTERVAL).await;
-        let Ok(birth) = restore(&*store, &membership).await else {
+        let Ok(birth) = restore(&*store, &membership, clock.now()).await else {
             // The rooms' sync loops log it.
             continue;
         };

@@ -283,13 +283,15 @@ impl Inner {
         let mut ledgers: Vec<_> = ledgers.filter(|(key, _)| !is_overrides(key)).collect();
         let times = ledgers.iter();
         let times = times.filter_map(|(_, found)| record::decode(&found.value).ok());
-        let newest = times.map(|ledger| ledger.as_of()).max().unwrap_or_default();
+        let newest = times
+            .map(|ledger| ledger.clock_at())
+            .max()
+            .unwrap_or_default();
         self.clock.never_before(newest);
         let now = self.clock.now();
         for (key, found) in &mut ledgers {
             match record::decode(&found.value) {
                 Ok(mut ledger) => {
-                    let now = now.max(ledger.as_of());
                     ledger.give_up_all_leases(now);
                     journal.note_longest_seat(ledger.longest_seat());
                     found.value = record::encode(&ledger);

@@ -192,6 +192,12 @@ impl Lease {
         self.pending.is_some()
     }
 
+    /// Whether there ever was a request.
+    #[must_use]
+    pub fn has_requested(&self) -> bool {
+        self.newest > 0
+    }
+
     /// Returns the end; [`Timestamp::ZERO`] if there never was a lease.
     #[must_use]
     pub fn ends_at(&self) -> Timestamp {
@@ -309,6 +315,7 @@ mod tests {
             child: crate::id::NodeId(1),
             number,
             incarnation: crate::id::Incarnation(0),
+            record_time: Timestamp::ZERO,
             generation: Some(1),
             granted: LeaseBalance {
                 seats,

@@ -18,10 +18,9 @@
 //!
 //! # Which clock
 //!
-//! The store's clock measures the length of leases, and nothing else. Ends in tickets and minutes
-//! of admissions follow the clocks that write tickets; the children's requests report them. A store
-//! whose clock is stepped, or hours off, therefore ends leases early, or late by at most their
-//! length. Both are harmless, and it confuses no minutes.
+//! Record time measures the length of leases, and nothing else ([`crate::record_time`]). It rises
+//! with the children's requests, and no store's clock is part of it. Ends in tickets and minutes of
+//! admissions follow the clocks that write tickets; the children's requests report them.
 
 mod checks;
 mod child_sync;
@@ -46,7 +45,6 @@ use crate::seats::SeatRow;
 use crate::sync::{LeaseBalance, LeaseReply, LeaseUsage, Reply, RoomFacts, SyncRequest};
 use crate::time::{DurationMs, Minute, Timestamp};
 use crate::watermark::WaitingCounts;
-use children::{LATEST_REFRESH, QUIET_AFTER};
 pub use due::{UPSTREAM_PERIOD, UPSTREAM_TIME_OUT_MAX};
 pub use lease_terms::{LEASE_TTL, LeaseTerms};
 pub use parts::{LedgerParts, UnsoundLedger};
@@ -92,9 +90,8 @@ pub struct Ledger {
     clock_at: Timestamp,
     /// Value of `clock_at` when a child first synced with this incarnation.
     began_at: Option<Timestamp>,
-    /// Time of the newest request by the ledger's own clock. A journal's clock never falls behind
-    /// it; a store's may be stepped back.
-    synced_at: Timestamp,
+    /// Record time: the largest that a request has shown. Never falls.
+    as_of: Timestamp,
     /// Sums over the records above.
     sums: Sums,
 }
@@ -114,9 +111,9 @@ pub struct Child {
     pub balance: LeaseBalance,
     /// Usage of all its leases.
     pub used: LeaseUsage,
-    /// End of the lease by the parent's clock.
+    /// End of the lease, in record time.
     pub ends_at: Timestamp,
-    /// Time by the same clock after which its waiting visitors are left to other nodes, unless it
+    /// Record time after which its waiting visitors are left to other nodes, unless it
     /// syncs.
     pub quiet_at: Timestamp,
     /// Latest end of the lease by the child's own clock.
@@ -214,7 +211,7 @@ impl Ledger {
             orphaned_waiting: OrphanedWaiting::default(),
             clock_at: Timestamp::ZERO,
             began_at: None,
-            synced_at: Timestamp::ZERO,
+            as_of: Timestamp::ZERO,
             sums: Sums::default(),
         }
     }
@@ -285,13 +282,22 @@ impl Ledger {
         self.clock_at
     }
 
-    /// Returns the time of the newest request by the ledger's own clock.
+    /// Returns the time of the record.
     #[must_use]
     pub fn as_of(&self) -> Timestamp {
-        self.synced_at
+        self.as_of
     }
 
-    /// Handles one request at `now` by the ledger's clock, like [`Self::handle_sync`], for callers
+    /// Returns the time of the record when it handles this request. One that names another
+    /// incarnation, or none, shows no time.
+    #[must_use]
+    pub fn time_of(&self, request: &SyncRequest) -> Timestamp {
+        let names_this = request.parent == Some(self.incarnation);
+        let shown = request.record_time.filter(|_| names_this);
+        self.as_of.max(shown.unwrap_or_default())
+    }
+
+    /// Handles one request at `now` in record time, like [`Self::handle_sync`], for callers
     /// that may have to repeat it on a newer record.
     #[must_use]
     pub fn sync(
@@ -304,7 +310,7 @@ impl Ledger {
         (self, reply)
     }
 
-    /// Handles one request of a child in place, at `now` by the ledger's clock.
+    /// Handles one request of a child in place, at `now` in record time.
     pub fn handle_sync(
         &mut self,
         mut request: SyncRequest,
@@ -322,7 +328,6 @@ impl Ledger {
         lease_terms: LeaseTerms,
         now: Timestamp,
     ) -> Reply {
-        self.bound_leases(lease_terms, now);
         self.advance(now);
         let is_clock_trusted = self.note_clock(request, lease_terms);
         self.handle_witness(request, lease_terms);
@@ -363,15 +368,15 @@ impl Ledger {
     }
 
     /// Gives up all leases at once, because the process that has the journal's lock is alone and
-    /// their holders have ended. What these had not reported becomes phantom seats.
+    /// their holders have ended. What these had not reported becomes phantom seats. `now` is by the
+    /// clock that writes tickets.
     pub fn give_up_all_leases(&mut self, now: Timestamp) {
-        self.synced_at = self.synced_at.max(now);
         for node in self.children.keys().copied().collect::<Vec<_>>() {
             if let Some(child) = self.children.get_mut(&node) {
                 // The clock of the journal is that of its nodes.
                 child.ends_at_child_at = child.ends_at_child_at.min(now);
             }
-            self.give_up(node, now);
+            self.give_up(node, self.as_of);
         }
         self.assert_sound();
     }
@@ -405,31 +410,10 @@ impl Ledger {
         }
     }
 
-    /// Shortens leases after the clock was stepped back: none runs longer than if it were granted
-    /// now.
-    fn bound_leases(&mut self, lease_terms: LeaseTerms, now: Timestamp) {
-        if now >= self.synced_at {
-            return;
-        }
-        let (ends_at, quiet_at) = (now + lease_terms.ttl, now + QUIET_AFTER);
-        for child in self.children.values_mut() {
-            child.ends_at = child.ends_at.min(ends_at);
-            if child.quiet_at != Timestamp::NEVER {
-                child.quiet_at = child.quiet_at.min(quiet_at);
-            }
-        }
-        self.sums.next_end = self.sums.next_end.min(ends_at);
-        self.sums.next_quiet = self.sums.next_quiet.min(quiet_at);
-        self.orphaned_waiting.until = self.orphaned_waiting.until.min(now + LATEST_REFRESH);
-    }
-
     /// Ends the leases and counts whose time is over.
     fn advance(&mut self, now: Timestamp) {
-        self.synced_at = if self.incarnation == Incarnation::ALONE {
-            self.synced_at.max(now)
-        } else {
-            now
-        };
+        debug_assert!(now >= self.as_of, "record time fell");
+        self.as_of = now;
         let is_over = |child: &Child| child.ends_at <= now;
         if self.sums.next_end <= now {
             let ended = self.children.iter().filter(|(_, child)| is_over(child));
@@ -473,6 +457,7 @@ impl Ledger {
             child: request.child,
             number: request.number,
             incarnation: self.incarnation,
+            record_time: self.as_of,
             generation: child.map(|child| child.generation),
             granted,
             ttl,
@@ -491,4 +476,4 @@ impl Default for Ledger {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -1,6 +1,6 @@
 //! Message to a ledger in a store: load, decide, and write unless another node wrote first.
 //!
-//! A store offers a record with a version, its clock and its identity. This module decides about a
+//! A store offers a record with a version and its identity. This module decides about a
 //! record that is missing, one that another server wrote, and a write that lost a race. The caller
 //! carries the messages. Production and the simulator run the same steps.
 
@@ -69,8 +69,6 @@ pub struct Expected {
 pub struct RecordState {
     /// Condition of a write that follows from this.
     pub expected: Expected,
-    /// The store's clock.
-    pub now: Timestamp,
     /// Identity of the store that wrote the record; `None` if there is no record.
     pub store: Option<Identity>,
 }
@@ -80,7 +78,7 @@ pub struct RecordState {
 pub struct RecordLocation {
     /// Identity of its store.
     pub store: Identity,
-    /// Time since which it is there, by that store's clock.
+    /// Time since which it is there, by the clocks that write tickets.
     pub since: Timestamp,
     /// Whether the deployment began there.
     pub is_first: bool,
@@ -99,18 +97,23 @@ pub enum FirstStart {
 }
 
 impl FirstStart {
-    /// Decides from the deployment's record. After a loss, children have `ttl` to report their
-    /// leases.
+    /// Decides from the deployment's record, at `now` by a clock that writes tickets; `None` if no
+    /// such clock was read. After a loss, children have `ttl` to report their leases.
     #[must_use]
-    pub fn of(kept: RecordLocation, identity: Identity, now: Timestamp, ttl: DurationMs) -> Self {
+    pub fn of(
+        kept: RecordLocation,
+        identity: Identity,
+        now: Option<Timestamp>,
+        ttl: DurationMs,
+    ) -> Self {
         if kept.store != identity {
             return Self::Moved(RecordLocation {
                 store: identity,
-                since: now,
+                since: now.unwrap_or(Timestamp::NEVER),
                 is_first: false,
             });
         }
-        if kept.is_first || now >= kept.since + ttl {
+        if kept.is_first || now.is_some_and(|now| now >= kept.since + ttl) {
             Self::Yes
         } else {
             Self::No
@@ -163,9 +166,9 @@ impl InitialLedger {
         matches!(role, LedgerRole::Root(_)) && seen.store.is_none()
     }
 
-    /// Returns the ledger to start with, at `now` by the store's clock.
+    /// Returns the ledger to start with.
     #[must_use]
-    pub fn open(self, left: Option<Ledger>, now: Timestamp) -> Ledger {
+    pub fn open(self, left: Option<Ledger>) -> Ledger {
         match self {
             Self::AsLeft => left.unwrap_or_default(),
             Self::Alone => Ledger::new(),
@@ -174,12 +177,12 @@ impl InitialLedger {
             }
             Self::Epoch(incarnation, lease_terms) => {
                 let mut ledger = left.unwrap_or_default();
-                ledger.begin_epoch(incarnation, lease_terms, now);
+                ledger.begin_epoch(incarnation, lease_terms);
                 ledger
             }
             Self::First(incarnation) => Ledger::first_start(incarnation),
             Self::FoundEmpty(incarnation, lease_terms) => {
-                Ledger::found_empty(incarnation, lease_terms, now)
+                Ledger::found_empty(incarnation, lease_terms)
             }
         }
     }
@@ -247,9 +250,18 @@ pub enum LedgerOperation {
         is_wanted: bool,
     },
     /// Reply of the root, and nothing else.
-    Deliver(Reply),
+    Deliver(Delivery),
     /// Command of the operator: assume that nobody is active.
     AssumeEmpty,
+}
+
+/// Reply of the root on its way to a data center's ledger, without a request of a child.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Delivery {
+    /// The reply.
+    pub reply: Reply,
+    /// Incarnation and time of the data center's record, as the sender estimates them.
+    pub record_time: Option<(Incarnation, Timestamp)>,
 }
 
 /// Result of a sync with a ledger.
@@ -265,19 +277,24 @@ pub struct Exchange {
 }
 
 impl LedgerOperation {
-    /// Performs it, at `now` by the store's clock. Returns `None` if there is no reply.
-    pub fn perform(
-        &self,
-        ledger: &mut Ledger,
-        lease_terms: LeaseTerms,
-        now: Timestamp,
-    ) -> Option<Exchange> {
+    /// Returns the time of its request by the clocks that write tickets; `None` without a request.
+    #[must_use]
+    pub fn sent_at(&self) -> Option<Timestamp> {
+        match self {
+            Self::Sync { request, .. } => Some(request.sent_at),
+            Self::Deliver(_) | Self::AssumeEmpty => None,
+        }
+    }
+
+    /// Performs it. Returns `None` if there is no reply.
+    pub fn perform(&self, ledger: &mut Ledger, lease_terms: LeaseTerms) -> Option<Exchange> {
         match self {
             Self::Sync {
                 request,
                 root_reply,
                 is_wanted,
             } => {
+                let now = ledger.time_of(request);
                 if let Some(news) = root_reply {
                     ledger.handle_upstream(news.clone(), now);
                 }
@@ -291,8 +308,12 @@ impl LedgerOperation {
                     upstream_sync,
                 })
             }
-            Self::Deliver(news) => {
-                ledger.handle_upstream(news.clone(), now);
+            Self::Deliver(delivery) => {
+                let shown = delivery
+                    .record_time
+                    .filter(|(incarnation, _)| *incarnation == ledger.incarnation());
+                let now = shown.map_or(ledger.as_of(), |(_, at)| at.max(ledger.as_of()));
+                ledger.handle_upstream(delivery.reply.clone(), now);
                 None
             }
             Self::AssumeEmpty => {

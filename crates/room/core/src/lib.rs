@@ -20,6 +20,7 @@ pub mod newest_seats;
 pub mod order;
 pub mod origin;
 pub mod queue_position;
+pub mod record_time;
 pub mod room;
 pub mod room_clock;
 pub mod rules;

@@ -28,6 +28,9 @@ pub struct SyncRequest {
     pub data_center: DataCenterId,
     /// Time of sending, by the clocks that write tickets.
     pub sent_at: Timestamp,
+    /// Time of the parent's record, as the sender of this request estimates it
+    /// ([`crate::record_time`]); `None` before its first reply.
+    pub record_time: Option<Timestamp>,
     /// Whether the clock was read after the child's first reply from `parent`. A data center has no
     /// clock of its own: if none of its nodes has synced for long, it reports an old time.
     pub is_read_under_parent: bool,
@@ -274,6 +277,8 @@ pub struct LeaseReply {
     pub number: u64,
     /// Incarnation of the parent.
     pub incarnation: Incarnation,
+    /// Time of the record at this reply ([`crate::record_time`]).
+    pub record_time: Timestamp,
     /// Generation of the lease; `None` if the child has none.
     pub generation: Option<u32>,
     /// Amounts granted on top of the balance in the request.

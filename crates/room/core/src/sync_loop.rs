@@ -10,7 +10,8 @@ mod pace;
 mod wait_timeout;
 
 use crate::ledger::UPSTREAM_TIME_OUT_MAX;
-use crate::ledger_exchange::Exchange;
+use crate::ledger_exchange::{Delivery, Exchange};
+use crate::record_time::RecordClock;
 use crate::room::Room;
 use crate::room::syncing::SYNC_PERIOD;
 use crate::sync::{Reply, SyncRequest};
@@ -46,7 +47,7 @@ pub enum Action {
     },
     /// Take this reply of the root to the parent, and nothing else. Then call
     /// [`SyncLoop::handle_delivered`].
-    Deliver(Reply),
+    Deliver(Delivery),
 }
 
 /// Sync that begins.
@@ -58,6 +59,8 @@ pub struct Sync {
     pub is_wanted: bool,
     /// Reply of the root, for the parent.
     pub root_reply: Option<Reply>,
+    /// Clock of the parent's record: stamp the request with it when it is sent.
+    pub parent_clock: RecordClock,
 }
 
 /// Change of the root's availability, for logs and metrics.
@@ -84,6 +87,11 @@ pub struct SyncLoop {
     upstream_sync: Option<UpstreamSync>,
     upstream_syncs: u64,
     is_root_failing: bool,
+    /// Clock of the parent's record.
+    parent_clock: RecordClock,
+    /// Clock of the root's record, if the root is not the parent. It stays at this node: a data
+    /// center's record passes it on late.
+    root_clock: RecordClock,
     /// Time of the root's newest reply that the parent knows, from any node.
     root_as_of: Timestamp,
     /// Request to the root that is to be carried.
@@ -145,6 +153,8 @@ impl SyncLoop {
             upstream_sync: None,
             upstream_syncs: 0,
             is_root_failing: false,
+            parent_clock: RecordClock::default(),
+            root_clock: RecordClock::default(),
             root_as_of: Timestamp::ZERO,
             to_carry: None,
             news: None,
@@ -243,12 +253,13 @@ impl SyncLoop {
         {
             self.end_upstream_sync(None, now);
         }
-        if let Some(request) = self.to_carry.take() {
+        if let Some(mut request) = self.to_carry.take() {
             // The ledger has given up on the upstream sync before.
             self.is_root_failing |= self.upstream_sync.is_some();
             self.upstream_syncs += 1;
             let number = self.upstream_syncs;
             let sent_at = now;
+            self.root_clock.stamp(&mut request, now);
             self.upstream_sync = Some(UpstreamSync { number, sent_at });
             return Some(Action::SyncUpstream {
                 upstream_sync: number,
@@ -290,6 +301,7 @@ impl SyncLoop {
         if !self.is_root_reply_new {
             self.news = None;
         }
+        self.parent_clock.handle_reply(&exchange.reply, now);
         self.note_root_reply(&exchange.reply);
         self.to_carry.clone_from(&exchange.upstream_sync);
         let is_on_upstream_sync = self.upstream_sync.is_some() || self.to_carry.is_some();
@@ -372,6 +384,7 @@ impl SyncLoop {
             round: self.begun,
             is_wanted,
             root_reply: self.news.clone(),
+            parent_clock: self.parent_clock,
         }
     }
 
@@ -387,8 +400,9 @@ impl SyncLoop {
         self.upstream_sync = None;
         let was_failing = self.is_root_failing;
         self.is_root_failing = reply.is_none();
-        if reply.is_some() {
-            self.news = reply;
+        if let Some(reply) = reply {
+            self.root_clock.handle_reply(&reply, now);
+            self.news = Some(reply);
             self.is_root_reply_new = true;
             self.schedule_delivery(now);
         }
@@ -436,10 +450,11 @@ impl SyncLoop {
         }
         // Only to inform a successor, which would find out anyway.
         match self.news.take() {
-            Some(news) => {
+            Some(reply) => {
                 let fails_at = now + TIMEOUT;
                 self.phase = Phase::Delivering { fails_at };
-                Some(Action::Deliver(news))
+                let record_time = self.parent_clock.read(now);
+                Some(Action::Deliver(Delivery { reply, record_time }))
             }
             None => {
                 self.phase = Phase::Finished;

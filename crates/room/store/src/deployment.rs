@@ -11,7 +11,7 @@ use crate::wire::deployment::{self as record, DamagedDeployment, DeploymentFacts
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::{DataCenterId, DeploymentId};
 use anteroom_room::ledger_exchange::{FirstStart, RecordLocation};
-use anteroom_room::time::DurationMs;
+use anteroom_room::time::{DurationMs, Timestamp};
 
 use crate::store::{Identity, Loaded, RecordKey, Store, StoreError, Swap};
 
@@ -65,7 +65,7 @@ pub enum JoinError {
 }
 
 /// Joins the deployment that the store knows. If it knows none, writes `own` there. `is_new` says
-/// that `own` was drawn just now.
+/// that `own` was drawn just now; `at` is by a clock that writes tickets.
 ///
 /// # Errors
 ///
@@ -74,6 +74,7 @@ pub async fn join(
     store: &dyn Store,
     own: &Membership,
     is_new: bool,
+    at: Timestamp,
 ) -> Result<Membership, JoinError> {
     let key = key();
     for _ in 0..TRIES {
@@ -92,7 +93,7 @@ pub async fn join(
             lottery_key: own.deployment.lottery_key,
             ticket_keys: own.ticket_keys.clone(),
             keeper: loaded.identity.0,
-            kept_since: loaded.now,
+            kept_since: at,
             is_first: is_new,
         };
         if write(store, &loaded, &facts).await? {
@@ -108,8 +109,12 @@ pub async fn join(
 /// # Errors
 ///
 /// As [`join`].
-pub async fn restore(store: &dyn Store, own: &Membership) -> Result<DeploymentId, JoinError> {
-    let found = join(store, own, false).await?;
+pub async fn restore(
+    store: &dyn Store,
+    own: &Membership,
+    at: Timestamp,
+) -> Result<DeploymentId, JoinError> {
+    let found = join(store, own, false, at).await?;
     Ok(found.deployment.deployment_id)
 }
 
@@ -143,8 +148,12 @@ pub async fn register_data_center(
 }
 
 /// Whether an absent ledger was never in this store, or all leases that it granted have ended.
-/// After a loss that takes `ttl`.
-pub(crate) async fn is_first_start(store: &dyn Store, ttl: DurationMs) -> Result<bool, StoreError> {
+/// After a loss that takes `ttl`. `at` is by a clock that writes tickets; `None` if none was read.
+pub(crate) async fn is_first_start(
+    store: &dyn Store,
+    ttl: DurationMs,
+    at: Option<Timestamp>,
+) -> Result<bool, StoreError> {
     let key = key();
     for _ in 0..TRIES {
         let loaded = store.load(&key).await?;
@@ -156,7 +165,7 @@ pub(crate) async fn is_first_start(store: &dyn Store, ttl: DurationMs) -> Result
             since: found.kept_since,
             is_first: found.is_first,
         };
-        let moved = match FirstStart::of(kept, loaded.identity, loaded.now, ttl) {
+        let moved = match FirstStart::of(kept, loaded.identity, at, ttl) {
             FirstStart::Yes => return Ok(true),
             FirstStart::No => return Ok(false),
             FirstStart::Moved(kept) => kept,

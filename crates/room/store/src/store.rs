@@ -1,4 +1,4 @@
-//! The [`Store`] trait: versioned records, counters, a clock and an identity.
+//! The [`Store`] trait: versioned records, counters and an identity.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,7 +13,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Storage of ledgers and counters.
 pub trait Store: Send + Sync + 'static {
-    /// Loads a record, together with the store's clock and identity.
+    /// Loads a record, together with the store's identity, and its clock for display.
     fn load<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Loaded, StoreError>>;
 
     /// Writes a record if its version and the store's identity are still the expected ones. Only a
@@ -60,7 +60,7 @@ pub struct CounterName {
 pub struct Loaded {
     /// The record; `None` if there is none.
     pub record: Option<Record>,
-    /// The store's clock.
+    /// The store's clock, to compare it with those of the nodes. Nothing is decided by it.
     pub now: Timestamp,
     /// The store's identity.
     pub identity: Identity,

@@ -9,10 +9,11 @@ use std::time::Duration;
 use crate::wire::ledger::{self as record, LedgerRecordError};
 use anteroom_room::id::Incarnation;
 use anteroom_room::ledger::Ledger;
-pub use anteroom_room::ledger_exchange::{Exchange, LedgerRole};
 use anteroom_room::ledger_exchange::{
-    InitialLedger, LedgerOperation, NextStep, PAUSE_MAX, RecordState, TRIES, Tries, WriteOutcome,
+    Delivery, InitialLedger, LedgerOperation, NextStep, PAUSE_MAX, RecordState, TRIES, Tries,
+    WriteOutcome,
 };
+pub use anteroom_room::ledger_exchange::{Exchange, LedgerRole};
 use anteroom_room::sync::{Reply, SyncRequest};
 use anteroom_room::time::{DurationMs, Timestamp};
 use tokio::time::Instant;
@@ -143,8 +144,8 @@ impl StoredLedger {
     /// # Errors
     ///
     /// As [`StoredLedger::sync`].
-    pub async fn deliver(&self, upstream_reply: &Reply) -> Result<(), SyncError> {
-        self.perform(&LedgerOperation::Deliver(upstream_reply.clone()))
+    pub async fn deliver(&self, delivery: &Delivery) -> Result<(), SyncError> {
+        self.perform(&LedgerOperation::Deliver(delivery.clone()))
             .await?;
         Ok(())
     }
@@ -170,22 +171,23 @@ impl StoredLedger {
         operation: &LedgerOperation,
     ) -> Result<Option<Exchange>, SyncError> {
         let terms = self.role.lease_terms();
-        self.change(|ledger, now| operation.perform(ledger, terms, now))
+        let at = operation.sent_at();
+        self.change(at, |ledger| operation.perform(ledger, terms))
             .await
     }
 
-    /// Returns the ledger and the store's time, and changes nothing.
+    /// Returns the ledger, and changes nothing.
     ///
     /// # Errors
     ///
     /// As [`StoredLedger::sync`].
-    pub async fn read(&self) -> Result<(Ledger, Timestamp), SyncError> {
+    pub async fn read(&self) -> Result<Ledger, SyncError> {
         let loaded = self.load().await?;
-        let ledger = self.open(&loaded).await?;
-        Ok((ledger, loaded.now))
+        self.open(&loaded, None).await
     }
 
-    /// Changes the record. `change` is called again on what another writer left.
+    /// Changes the record at `at` by a clock that writes tickets; `None` if no such clock was read.
+    /// `change` is called again on what another writer left.
     ///
     /// # Errors
     ///
@@ -193,13 +195,14 @@ impl StoredLedger {
     #[doc(hidden)]
     pub async fn change<T>(
         &self,
-        mut change: impl FnMut(&mut Ledger, Timestamp) -> T,
+        at: Option<Timestamp>,
+        mut change: impl FnMut(&mut Ledger) -> T,
     ) -> Result<T, SyncError> {
         let mut tries = Tries::default();
         let mut loaded = self.load().await?;
         loop {
-            let mut ledger = self.open(&loaded).await?;
-            let done = change(&mut ledger, loaded.now);
+            let mut ledger = self.open(&loaded, at).await?;
+            let done = change(&mut ledger);
             let value = self.encode(&ledger, loaded.identity);
             let swap = self
                 .store
@@ -236,18 +239,18 @@ impl StoredLedger {
     }
 
     /// Returns the ledger of a record, or a new one if the record is absent or not trusted.
-    async fn open(&self, loaded: &Loaded) -> Result<Ledger, SyncError> {
+    async fn open(&self, loaded: &Loaded, at: Option<Timestamp>) -> Result<Ledger, SyncError> {
         let (seen, left) = self.parse(loaded)?;
         let is_first_start = if InitialLedger::needs_first_start(self.role, seen) {
             let ttl = self.role.lease_terms().ttl;
-            let is_first = deployment::is_first_start(&*self.store, ttl).await;
+            let is_first = deployment::is_first_start(&*self.store, ttl, at).await;
             is_first.map_err(|source| self.failed(source))?
         } else {
             false
         };
         if left.is_some() && seen.store == Some(loaded.identity) {
             // No ledger begins, so no incarnation is drawn.
-            return Ok(InitialLedger::AsLeft.open(left, loaded.now));
+            return Ok(InitialLedger::AsLeft.open(left));
         }
         let opening = InitialLedger::of(self.role, seen, (self.incarnations)()?, is_first_start);
         if matches!(opening, InitialLedger::Epoch(..)) {
@@ -257,7 +260,7 @@ impl StoredLedger {
                  nobody is admitted until all earlier leases have ended"
             );
         }
-        Ok(opening.open(left, loaded.now))
+        Ok(opening.open(left))
     }
 
     /// Splits a record into its facts and its ledger. A journal has one writer, so its records do
@@ -269,7 +272,6 @@ impl StoredLedger {
         };
         let mut seen = RecordState {
             expected: loaded.expected(),
-            now: loaded.now,
             store: None,
         };
         let Some(found) = &loaded.record else {

@@ -31,8 +31,8 @@ pub enum StoreKind {
     Watched,
     /// Cluster of three masters, without a link in between.
     Cluster,
-    /// One server whose wall clock can be stepped.
-    Clocked,
+    /// One server whose wall clock can be stepped, and is so many milliseconds ahead at first.
+    Clocked(i64),
 }
 
 /// Running store; ends when dropped.
@@ -51,7 +51,7 @@ pub enum Store {
 }
 
 impl Store {
-    /// Starts a store. A steppable clock is right at first.
+    /// Starts a store.
     ///
     /// # Panics
     ///
@@ -62,7 +62,9 @@ impl Store {
             StoreKind::Replicated => Self::Replicated(Replicated::start().await),
             StoreKind::Watched => Self::Watched(Watched::start().await),
             StoreKind::Cluster => Self::Cluster(RedisCluster::start().await),
-            StoreKind::Clocked => Self::Clocked(ClockedServer::start(shim).await),
+            StoreKind::Clocked(ahead_ms) => {
+                Self::Clocked(ClockedServer::start(shim, ahead_ms).await)
+            }
         }
     }
 

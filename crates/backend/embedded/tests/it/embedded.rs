@@ -74,6 +74,7 @@ fn request(child: u64, number: u64, generation: u32, now: Timestamp) -> SyncRequ
         child: NodeId(child),
         data_center: DataCenterId(1),
         sent_at: now,
+        record_time: None,
         is_read_under_parent: true,
         parent: None,
         witnessed_epoch: None,

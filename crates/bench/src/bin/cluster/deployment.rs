@@ -133,8 +133,8 @@ impl Deployment {
             },
             ticket_keys: vec![[1; 32]],
         };
-        join(&*connect(global_port)?, &membership, true).await?;
         let clock: Arc<dyn NodeClock> = Arc::new(RoomClock::start(folder.path().join("clock")));
+        join(&*connect(global_port)?, &membership, true, clock.now()).await?;
         let (mut locals, mut probes) = (Vec::new(), Vec::new());
         let (mut nodes, mut stores) = (Vec::new(), Vec::new());
         for data_center in 0..size.data_centers {

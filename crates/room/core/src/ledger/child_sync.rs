@@ -59,6 +59,7 @@ impl Ledger {
             replaces: Vec::new(),
             data_center: upstream.data_center,
             sent_at: at,
+            record_time: None,
             is_read_under_parent: upstream.is_read_under_parent,
             parent: upstream.parent,
             witnessed_epoch: upstream

@@ -40,8 +40,6 @@ impl Ledger {
         let Some(upstream) = self.upstream.as_deref() else {
             return false;
         };
-        // After a step back of the clock the time of the last request is unknown.
-        let since = Some(now.since(upstream.requested_at)).filter(|_| now >= upstream.requested_at);
         let pause = if upstream.lease.is_waiting_for_reply() {
             upstream.timeout()
         } else if is_wanted && self.unmet() != LeaseDemand::default() {
@@ -49,7 +47,8 @@ impl Ledger {
         } else {
             self.upstream_period()
         };
-        self.settings.is_some() && since.is_none_or(|since| since >= pause)
+        let is_first = !upstream.lease.has_requested();
+        self.settings.is_some() && (is_first || now.since(upstream.requested_at) >= pause)
     }
 
     /// Whether visitors wait for seats of revoked sessions. These are free when all nodes have
@@ -81,7 +80,7 @@ impl Ledger {
     /// known. They are requested before a visitor has to wait for them.
     fn may_request_slots(&self) -> bool {
         let upstream = self.upstream.as_deref();
-        let is_known = |up: &Upstream| up.is_snapshot_fresh(self.synced_at);
+        let is_known = |up: &Upstream| up.is_snapshot_fresh(self.as_of);
         let lacking = self.unmet().slots;
         lacking > 0 && upstream.is_some_and(is_known) && self.spare_slots(lacking) > 0
     }

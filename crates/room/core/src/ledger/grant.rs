@@ -179,7 +179,7 @@ impl Ledger {
     pub(super) fn owes_seats_to_others(&self) -> bool {
         let claims = self.sums.unmet().claims();
         self.upstream.as_deref().is_some_and(|upstream| {
-            upstream.is_snapshot_fresh(self.synced_at)
+            upstream.is_snapshot_fresh(self.as_of)
                 && u64::from(upstream.snapshot.seats_owed) > claims
         })
     }

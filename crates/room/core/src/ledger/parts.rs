@@ -34,7 +34,7 @@ pub struct LedgerParts<'a> {
     pub orphaned_waiting: Cow<'a, OrphanedWaiting>,
     pub clock_at: Timestamp,
     pub began_at: Option<Timestamp>,
-    pub synced_at: Timestamp,
+    pub as_of: Timestamp,
 }
 
 /// Error of parts that no sequence of transitions makes.
@@ -67,7 +67,7 @@ impl Ledger {
             orphaned_waiting: Cow::Borrowed(&self.orphaned_waiting),
             clock_at: self.clock_at,
             began_at: self.began_at,
-            synced_at: self.synced_at,
+            as_of: self.as_of,
         }
     }
 
@@ -96,7 +96,7 @@ impl Ledger {
             orphaned_waiting: parts.orphaned_waiting.into_owned(),
             clock_at: parts.clock_at,
             began_at: parts.began_at,
-            synced_at: parts.synced_at,
+            as_of: parts.as_of,
             sums: Sums::default(),
         };
         ledger.check()?;

@@ -37,7 +37,7 @@ impl Ledger {
     /// Children of an earlier ledger have `lease_terms.ttl` to report; a first start costs that
     /// long.
     #[must_use]
-    pub fn found_empty(incarnation: Incarnation, lease_terms: LeaseTerms, now: Timestamp) -> Self {
+    pub fn found_empty(incarnation: Incarnation, lease_terms: LeaseTerms) -> Self {
         let reserve = Reserve {
             began_at: Timestamp::ZERO,
             is_clock_known: false,
@@ -47,7 +47,6 @@ impl Ledger {
         };
         Self {
             incarnation,
-            synced_at: now,
             reserve: Some(reserve),
             ..Self::new()
         }
@@ -61,7 +60,6 @@ impl Ledger {
     pub fn lost_alone(longest_seat: DurationMs, at: Timestamp) -> Self {
         let mut ledger = Self {
             longest_seat,
-            synced_at: at,
             ..Self::new()
         };
         ledger.begin_reserve(LeaseTerms::default().ttl, at);
@@ -82,7 +80,6 @@ impl Ledger {
             ends_at: at.minute().next().starts_at(),
         };
         Self {
-            synced_at: at,
             reserve: Some(reserve),
             ..Self::new()
         }
@@ -90,18 +87,13 @@ impl Ledger {
 
     /// Begins a new incarnation at the root, because the store's identity changed: its record may
     /// be old. Settings and logouts are kept; they do no harm.
-    pub fn begin_epoch(
-        &mut self,
-        incarnation: Incarnation,
-        lease_terms: LeaseTerms,
-        now: Timestamp,
-    ) {
+    pub fn begin_epoch(&mut self, incarnation: Incarnation, lease_terms: LeaseTerms) {
         let mut fresh = Self {
             incarnation,
             settings: self.settings,
             longest_seat: self.longest_seat,
             clock_at: self.clock_at,
-            synced_at: self.synced_at.max(now),
+            as_of: self.as_of,
             ..Self::new()
         };
         let version = self.revoked.version() + (1 << 32);

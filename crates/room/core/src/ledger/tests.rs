@@ -11,16 +11,17 @@ use crate::id::VisitorId;
 use crate::rules::Limits;
 use crate::sync::{LeaseDemand, LeaseReply, Revocation};
 
-pub(super) const START: Timestamp = Timestamp(1_694_432_700_000);
+pub(crate) const START: Timestamp = Timestamp(1_694_432_700_000);
 const LONGEST: DurationMs = DurationMs(310_000);
 
-pub(super) fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
+pub(crate) fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
     SyncRequest {
         child: NodeId(child),
         process: NodeId(child),
         replaces: Vec::new(),
         data_center: DataCenterId(1),
         sent_at: START,
+        record_time: None,
         is_read_under_parent: true,
         parent: (generation != 0).then_some(Incarnation(0)),
         witnessed_epoch: None,
@@ -54,7 +55,7 @@ pub(super) fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
     }
 }
 
-pub(super) fn grant(ledger: Ledger, request: &SyncRequest, now: Timestamp) -> (Ledger, LeaseReply) {
+pub(crate) fn grant(ledger: Ledger, request: &SyncRequest, now: Timestamp) -> (Ledger, LeaseReply) {
     let request = SyncRequest {
         sent_at: now,
         ..request.clone()
@@ -215,7 +216,7 @@ fn a_new_epoch_grants_no_slots_until_all_earlier_leases_have_ended() {
     let mut ledger = Ledger::new();
     let (old, _) = grant(ledger, &request(1, 1, 0), START);
     ledger = old;
-    ledger.begin_epoch(Incarnation(7), LeaseTerms::default(), START);
+    ledger.begin_epoch(Incarnation(7), LeaseTerms::default());
     let reopens_at = START + LEASE_TTL + LONGEST;
     let mut first = request(2, 1, 0);
     first.demand = LeaseDemand {
@@ -333,32 +334,25 @@ fn a_clock_that_is_an_hour_ahead_closes_nothing_before_its_time() {
     ahead.row.add(START + DurationMs(100_000));
     ahead.closed_through = START + DurationMs(3_600_000);
     ahead.sent_at = ahead.closed_through;
-    // With any store clock: the other children's clocks show an earlier time.
-    for store_now in [START, START - DurationMs(7_200_000)] {
-        let (ledger, _) = grant(Ledger::new(), &request(2, 1, 0), START);
-        let terms = LeaseTerms::default();
-        let (ledger, _) = ledger.sync(&ahead, terms, store_now);
-        assert_eq!(ledger.clock_at, START);
-        assert_eq!(ledger.closed_through(DataCenterId(1)), START);
-        assert_eq!(ledger.active(), 1);
-    }
+    // The other children's clocks show an earlier time.
+    let (ledger, _) = grant(Ledger::new(), &request(2, 1, 0), START);
+    let (ledger, _) = ledger.sync(&ahead, LeaseTerms::default(), START);
+    assert_eq!(ledger.clock_at, START);
+    assert_eq!(ledger.closed_through(DataCenterId(1)), START);
+    assert_eq!(ledger.active(), 1);
 }
 
 #[test]
-fn a_store_clock_stepped_back_extends_leases_by_one_length_at_most() {
-    let terms = LeaseTerms::default();
-    let ledger = ten_leased(5);
-    let back = START - DurationMs(3_600_000);
-    let (ledger, _) = ledger.sync(&request(2, 1, 0), terms, back);
-    assert_eq!(ledger.children.len(), 2);
-    let mut other = request(2, 2, 1);
-    other.is_final = true;
-    let (ledger, _) = ledger.sync(&other, terms, back + LEASE_TTL);
-    assert!(
-        !ledger.children.contains_key(&NodeId(1)),
-        "it did not report"
-    );
-    assert_ne!(ledger.phantoms(), 0);
+fn only_requests_to_this_incarnation_advance_record_time() {
+    let (ledger, _) = grant(Ledger::new(), &request(1, 1, 0), START);
+    let mut other = request(1, 2, 1);
+    other.record_time = Some(START + LEASE_TTL);
+    assert_eq!(ledger.time_of(&other), START + LEASE_TTL);
+    other.parent = Some(Incarnation(9));
+    assert_eq!(ledger.time_of(&other), START, "the time of another record");
+    other.parent = Some(Incarnation::ALONE);
+    other.record_time = Some(START - LEASE_TTL);
+    assert_eq!(ledger.time_of(&other), START, "it came late");
 }
 
 #[test]

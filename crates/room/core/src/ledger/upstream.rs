@@ -40,9 +40,9 @@ pub struct Upstream {
     pub used: LeaseUsage,
     /// Newest snapshot of the root.
     pub snapshot: Snapshot,
-    /// Time of that reply, by the ledger's own clock.
+    /// Time of that reply, in record time.
     pub snapshot_at: Timestamp,
-    /// Time of the newest request, by the same clock.
+    /// Time of the newest request, in record time.
     pub requested_at: Timestamp,
     /// Recent round trip to the root until its reply is applied; zero before the first.
     pub round_trip: DurationMs,
@@ -84,8 +84,8 @@ pub struct UpstreamDemand {
 }
 
 impl UpstreamDemand {
-    /// Advances by the ledger's own clock, which goes on without requests. A clock that is stepped
-    /// begins a new period.
+    /// Advances by record time. It may jump after a while without requests, which begins a new
+    /// period.
     fn advance(&mut self, now: Timestamp) {
         let index = now.0 / UPSTREAM_PERIOD.0;
         if index != self.index {
@@ -236,12 +236,9 @@ impl Upstream {
         is_pending.then_some(left.max(LATE_POLL))
     }
 
-    /// Whether the root's last reply is recent, by the ledger's own clock.
+    /// Whether the root's last reply is recent, in record time.
     pub(super) fn is_snapshot_fresh(&self, now: Timestamp) -> bool {
-        // After a step back of the clock its age is unknown.
-        self.applied_reply.is_some()
-            && now >= self.snapshot_at
-            && now.since(self.snapshot_at) < QUIET_AFTER
+        self.applied_reply.is_some() && now.since(self.snapshot_at) < QUIET_AFTER
     }
 }
 
@@ -340,7 +337,7 @@ impl Ledger {
         fresh.settings = self.settings;
         fresh.longest_seat = self.longest_seat;
         fresh.clock_at = self.clock_at;
-        fresh.synced_at = self.synced_at;
+        fresh.as_of = self.as_of;
         fresh.revoked = core::mem::take(&mut self.revoked);
         if let Some(upstream) = fresh.upstream.as_deref_mut() {
             upstream.witnessed_epoch = Some(old.snapshot.epoch);

@@ -116,6 +116,7 @@ impl Room {
             replaces: self.replaces.clone(),
             data_center: self.identity.data_center,
             sent_at: now,
+            record_time: None,
             is_read_under_parent: self.parent.is_some(),
             parent: self.parent,
             witnessed_epoch: self.witnessed,

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use anteroom_room::ledger_exchange::Delivery;
 use anteroom_room::room::view::View;
 use anteroom_room::sync::{Reply, Revocation, SyncRequest};
 use anteroom_room::sync_loop::{Action, Change, Sync, SyncLoop, TIMEOUT, UPSTREAM_SYNC_TIME_OUT};
@@ -136,7 +137,9 @@ impl RoomHandle {
                     messages.upstream_sync =
                         Some(Box::pin(async move { (upstream_sync, reply.await) }));
                 }
-                Action::Deliver(reply) => messages.delivery = Some(Box::pin(self.deliver(reply))),
+                Action::Deliver(delivery) => {
+                    messages.delivery = Some(Box::pin(self.deliver(delivery)));
+                }
             }
         }
     }
@@ -145,13 +148,14 @@ impl RoomHandle {
     /// without them. A goodbye is sent only after the room is removed from the process's file.
     async fn sync(&self, sync: Sync, is_goodbye: bool) -> SyncResult {
         let result = in_time(&self.name, TIMEOUT, async {
-            let request = if is_goodbye {
+            let mut request = if is_goodbye {
                 self.leave_folder()?;
                 self.locked(|room, now| room.poll_goodbye(now))
             } else {
                 self.learn_overrides().await?;
                 self.locked(|room, now| room.poll_sync(now))
             };
+            sync.parent_clock.stamp(&mut request, self.rounds.now());
             let parent = &self.ledgers.parent;
             let exchange = parent.exchange(&request, sync.root_reply.as_ref(), sync.is_wanted);
             Ok((request.clone(), exchange.await?))
@@ -189,9 +193,9 @@ impl RoomHandle {
         }
     }
 
-    async fn deliver(&self, reply: Reply) {
+    async fn deliver(&self, delivery: Delivery) {
         // The next sync brings the reply as well, so a failure does no harm.
-        let _ = in_time(&self.name, TIMEOUT, self.ledgers.parent.deliver(&reply)).await;
+        let _ = in_time(&self.name, TIMEOUT, self.ledgers.parent.deliver(&delivery)).await;
     }
 
     fn handle_synced(&self, sync_loop: &mut SyncLoop, synced: SyncResult) {

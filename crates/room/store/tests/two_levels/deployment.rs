@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::{DataCenterId, Incarnation, NodeId, VisitorId};
 use anteroom_room::ledger::{LeaseTerms, Ledger};
+use anteroom_room::record_time::RecordClock;
 use anteroom_room::room::check_in::CheckInRequest;
 use anteroom_room::room::{Capacity, CheckIn, Predecessors, Room, RoomIdentity, Verdict, Visit};
 use anteroom_room::rules::{Limits, Rules};
@@ -41,8 +42,6 @@ pub(crate) enum Step {
     CrashNode(usize),
     WipeLocal(usize),
     WipeRoot,
-    LocalClockMoves(usize, i64),
-    RootClockMoves(i64),
 }
 
 pub(crate) struct Deployment {
@@ -52,8 +51,10 @@ pub(crate) struct Deployment {
     local: Vec<Ledger>,
     root: Ledger,
     now: Timestamp,
-    local_offsets: Vec<i64>,
-    root_offset: i64,
+    /// Clocks of the nodes for the record of their data center.
+    local_clocks: Vec<RecordClock>,
+    /// Clock for the root's record at the node of each data center that carries its requests.
+    root_clocks: Vec<RecordClock>,
     incarnations: u64,
     ids: u64,
     requests: Vec<SyncRequest>,
@@ -83,7 +84,7 @@ impl Deployment {
             ..Rules::default()
         };
         let now = Timestamp(1_694_432_754_000);
-        let mut root = Ledger::found_empty(Incarnation(1), LeaseTerms::ROOT, now);
+        let mut root = Ledger::found_empty(Incarnation(1), LeaseTerms::ROOT);
         root.assume_empty();
         let mut deployment = Self {
             rules,
@@ -92,8 +93,8 @@ impl Deployment {
             local: Vec::new(),
             root,
             now,
-            local_offsets: vec![0; DATA_CENTERS],
-            root_offset: 0,
+            local_clocks: vec![RecordClock::default(); NODES],
+            root_clocks: vec![RecordClock::default(); DATA_CENTERS],
             incarnations: 1,
             ids: 0,
             requests: Vec::new(),
@@ -164,7 +165,7 @@ impl Deployment {
             }
             Step::LogOut(node, at) => self.log_out(node, at),
             Step::Send(node) => {
-                let request = self.rooms[node].poll_sync(self.now);
+                let request = self.poll(node);
                 self.requests.push(request);
             }
             Step::DeliverRequest(at, again) => {
@@ -177,6 +178,7 @@ impl Deployment {
                 if let Some((child, reply)) = take(&mut self.replies, at, again)
                     && let Some(node) = self.owners.iter().position(|owner| *owner == child)
                 {
+                    self.local_clocks[node].handle_reply(&reply, self.now);
                     self.rooms[node].handle_reply(reply, self.now);
                 }
             }
@@ -204,12 +206,11 @@ impl Deployment {
             Step::CrashNode(node) => {
                 let (room, id) = self.new_room(node);
                 self.rooms[node] = room;
+                self.local_clocks[node] = RecordClock::default();
                 self.owners[node] = id;
             }
             Step::WipeLocal(dc) => self.local[dc] = self.empty_local(dc),
             Step::WipeRoot => self.wipe_root(),
-            Step::LocalClockMoves(dc, by) => self.local_offsets[dc] += by,
-            Step::RootClockMoves(by) => self.root_offset += by,
         }
         self.check();
     }
@@ -225,7 +226,7 @@ impl Deployment {
             return;
         };
         let incarnation = Incarnation(self.new_incarnation());
-        self.root = Ledger::found_empty(incarnation, LeaseTerms::ROOT, self.root_now());
+        self.root = Ledger::found_empty(incarnation, LeaseTerms::ROOT);
         self.sync_up(witness);
     }
 
@@ -333,54 +334,55 @@ impl Deployment {
     }
 
     fn sync(&mut self, node: usize) {
-        let request = self.rooms[node].poll_sync(self.now);
-        let reply = self.sync_local(&request);
-        let is_void = matches!(reply, Reply::Void { .. });
-        self.rooms[node].handle_reply(reply, self.now);
-        if is_void {
-            let request = self.rooms[node].poll_sync(self.now);
+        for _ in 0..2 {
+            let request = self.poll(node);
             let reply = self.sync_local(&request);
+            let is_void = matches!(reply, Reply::Void { .. });
+            self.local_clocks[node].handle_reply(&reply, self.now);
             self.rooms[node].handle_reply(reply, self.now);
+            if !is_void {
+                break;
+            }
         }
+    }
+
+    fn poll(&mut self, node: usize) -> SyncRequest {
+        let mut request = self.rooms[node].poll_sync(self.now);
+        self.local_clocks[node].stamp(&mut request, self.now);
+        request
     }
 
     fn sync_local(&mut self, request: &SyncRequest) -> Reply {
         let dc = usize::try_from(request.data_center.0 - 1).expect("it is small");
-        let now = self.local_now(dc);
         let mut ledger = read(&self.local[dc]);
+        let now = ledger.time_of(request);
         let reply = ledger.handle_sync(request.clone(), LeaseTerms::default(), now);
         self.local[dc] = read(&ledger);
         reply
     }
 
-    fn local_now(&self, dc: usize) -> Timestamp {
-        Timestamp(self.now.0.saturating_add_signed(self.local_offsets[dc]))
-    }
-
-    fn root_now(&self) -> Timestamp {
-        Timestamp(self.now.0.saturating_add_signed(self.root_offset))
-    }
-
     /// Returns the next request to the root; `None` before the first sync of a node.
     fn poll_up(&mut self, dc: usize) -> Option<SyncRequest> {
-        let now = self.local_now(dc);
-        let request = self.local[dc].poll_upstream(now);
+        let now = self.local[dc].as_of();
+        let mut request = self.local[dc].poll_upstream(now)?;
+        self.root_clocks[dc].stamp(&mut request, self.now);
         self.local[dc] = read(&self.local[dc]);
-        request
+        Some(request)
     }
 
     fn sync_root(&mut self, request: &SyncRequest) -> Reply {
-        let now = self.root_now();
         let mut ledger = read(&self.root);
+        let now = ledger.time_of(request);
         let reply = ledger.handle_sync(request.clone(), LeaseTerms::ROOT, now);
         self.root = read(&ledger);
         reply
     }
 
     fn deliver_reply_up(&mut self, dc: usize, incarnation: Incarnation, reply: Reply) {
+        self.root_clocks[dc].handle_reply(&reply, self.now);
         // Production code knows as well for which record the reply is.
         if self.local[dc].incarnation() == incarnation {
-            let now = self.local_now(dc);
+            let now = self.local[dc].as_of();
             self.local[dc].handle_upstream(reply, now);
             self.local[dc] = read(&self.local[dc]);
         }

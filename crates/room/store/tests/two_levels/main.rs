@@ -1,5 +1,5 @@
 //! Data centers below one root, under faults: messages lost, duplicated, late and out of order at
-//! both levels, nodes that crash, stores that lose everything, clocks that are stepped. Every
+//! both levels, nodes that crash, stores that lose everything. Every
 //! record is encoded and decoded as in a store. Limits hold, and no active visitor is thrown out.
 
 mod deployment;
@@ -30,10 +30,8 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (2_000u64..30_000).prop_map(|ms| Step::TimePasses(DurationMs(ms))),
         1 => Just(Step::TimePasses(DurationMs::from_secs(601))),
         1 => node.prop_map(Step::CrashNode),
-        1 => dc.clone().prop_map(Step::WipeLocal),
+        1 => dc.prop_map(Step::WipeLocal),
         1 => Just(Step::WipeRoot),
-        1 => (dc, -20_000i64..20_000).prop_map(|(dc, by)| Step::LocalClockMoves(dc, by)),
-        1 => (-100_000i64..100_000).prop_map(Step::RootClockMoves),
     ]
 }
 

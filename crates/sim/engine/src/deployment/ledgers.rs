@@ -49,6 +49,7 @@ pub(crate) struct Store {
     /// Stand-in for the ledger until a node opens it.
     empty: Ledger,
     counters: BTreeMap<CounterKey, u64>,
+    /// Error of the clock that it shows. Nothing may depend on it.
     clock_error_ms: i64,
     down_until: Timestamp,
     /// True time since which every reply left a free seat and a free admission.
@@ -82,7 +83,6 @@ pub(crate) struct Loaded {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Draft {
     pub(crate) expected: Expected,
-    pub(crate) now: Timestamp,
     pub(crate) opening: InitialLedger,
 }
 
@@ -282,15 +282,16 @@ impl Store {
         self.recorder = Some(Box::new(recorder));
     }
 
-    /// Reads what a node needs to decide; `None` if the store is down.
-    pub(crate) fn load(&mut self, now: Timestamp) -> Option<Loaded> {
+    /// Reads what a node needs to decide about an operation that it sent at `sent_at`, by its clock.
+    /// Returns `None` if the store is down.
+    pub(crate) fn load(&mut self, sent_at: Option<Timestamp>, now: Timestamp) -> Option<Loaded> {
         if self.is_down(now) {
             return None;
         }
-        let seen = self.seen(now);
+        let seen = self.seen();
         let is_first_start = InitialLedger::needs_first_start(self.role, seen) && {
             let ttl = self.role.lease_terms().ttl;
-            match FirstStart::of(self.kept, self.identity, seen.now, ttl) {
+            match FirstStart::of(self.kept, self.identity, sent_at, ttl) {
                 FirstStart::Yes => true,
                 FirstStart::No => false,
                 FirstStart::Moved(kept) => {
@@ -305,14 +306,13 @@ impl Store {
         })
     }
 
-    fn seen(&self, now: Timestamp) -> RecordState {
+    fn seen(&self) -> RecordState {
         let version = self.record.as_ref().map_or(0, |_| self.version);
         RecordState {
             expected: Expected {
                 version: RecordVersion(version),
                 identity: self.identity,
             },
-            now: self.clock(now),
             store: self.record.as_ref().map(|record| record.keeper),
         }
     }
@@ -328,21 +328,22 @@ impl Store {
         if self.is_down(now) {
             return None;
         }
-        let expected = self.seen(now).expected;
+        let expected = self.seen().expected;
         if expected.identity != draft.expected.identity {
             return Some(Outcome::OtherStore);
         }
         if expected.version != draft.expected.version {
-            return self.load(now).map(Outcome::Conflict);
+            return self.load(operation.sent_at(), now).map(Outcome::Conflict);
         }
         self.note_opening(draft.opening);
         let left = self.record.take().map(|record| record.ledger);
-        let mut ledger = draft.opening.open(left, draft.now);
+        let mut ledger = draft.opening.open(left);
         // A store does the same when it reads a record.
         ledger.rebuild_sums();
-        let exchange = operation.perform(&mut ledger, self.role.lease_terms(), draft.now);
+        let exchange = operation.perform(&mut ledger, self.role.lease_terms());
+        let shown_at = self.clock(now);
         if let Some(recorder) = &mut self.recorder {
-            recorder.note(draft.now, (operation, exchange.as_ref()), &ledger);
+            recorder.note(shown_at, (operation, exchange.as_ref()), &ledger);
         }
         if let Some(history) = &mut self.history {
             history.note(&ledger, now);
@@ -458,7 +459,7 @@ impl Store {
         self.counters.clear();
         self.kept = RecordLocation {
             store: self.identity,
-            since: self.clock(now.max(self.down_until)),
+            since: now.max(self.down_until),
             is_first: false,
         };
     }

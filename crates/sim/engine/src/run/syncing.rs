@@ -8,7 +8,8 @@
 use crate::scenario::model::Delay;
 use anteroom_room::id::Incarnation;
 use anteroom_room::ledger_exchange::{
-    Exchange, InitialLedger, LedgerOperation, LedgerRole, NextStep, PAUSE_MAX, Tries, WriteOutcome,
+    Delivery, Exchange, InitialLedger, LedgerOperation, LedgerRole, NextStep, PAUSE_MAX, Tries,
+    WriteOutcome,
 };
 use anteroom_room::sync::Reply;
 use anteroom_room::sync_loop::{Action, Sync};
@@ -185,7 +186,8 @@ impl Simulation {
             Action::Goodbye(sync) => {
                 let node = &mut self.deployment.nodes[index as usize];
                 node.leave_folder();
-                let request = node.room.poll_goodbye(node.clock.read(self.now));
+                let mut request = node.room.poll_goodbye(node.clock.read(self.now));
+                sync.parent_clock.stamp(&mut request, self.now);
                 let purpose = Purpose::Sync { round: sync.round };
                 let (root_reply, is_wanted) = (sync.root_reply, sync.is_wanted);
                 let operation = LedgerOperation::Sync {
@@ -207,9 +209,9 @@ impl Simulation {
                 self.trace_request(index, "sends the root", &operation);
                 (Purpose::AskRoot { upstream_sync }, operation)
             }
-            Action::Deliver(news) => (
+            Action::Deliver(delivery) => (
                 Purpose::Deliver { is_last: true },
-                LedgerOperation::Deliver(news),
+                LedgerOperation::Deliver(delivery),
             ),
         };
         self.begin_message(index, purpose, operation);
@@ -219,7 +221,8 @@ impl Simulation {
         let now = self.now;
         let node = &mut self.deployment.nodes[index as usize];
         let node_now = node.clock.read(now);
-        let request = node.room.poll_sync(node_now);
+        let mut request = node.room.poll_sync(node_now);
+        sync.parent_clock.stamp(&mut request, now);
         let used = node.uses.take_recent(now);
         let snapshot = node.room.snapshot();
         let spare = snapshot.slots_to_spare / (SPARE_DIVISOR * snapshot.nodes.max(1));
@@ -315,7 +318,9 @@ impl Simulation {
         let now = self.now;
         let store = self.store_of(&message);
         let leg = match &message.leg {
-            Leg::Load => store.load(now).map(Leg::Loaded),
+            Leg::Load => store
+                .load(message.operation.sent_at(), now)
+                .map(Leg::Loaded),
             Leg::Write(draft) => store
                 .write(*draft, &message.operation, now)
                 .map(Leg::Written),
@@ -380,7 +385,6 @@ impl Simulation {
         };
         Draft {
             expected: seen.expected,
-            now: seen.now,
             opening: InitialLedger::of(role, seen, incarnation, loaded.is_first_start),
         }
     }
@@ -402,7 +406,11 @@ impl Simulation {
                     // Worse than reality: a reply that no request waits for is delivered
                     // nevertheless.
                     let purpose = Purpose::Deliver { is_last: false };
-                    self.begin_message(index, purpose, LedgerOperation::Deliver(reply));
+                    let delivery = Delivery {
+                        reply,
+                        record_time: None,
+                    };
+                    self.begin_message(index, purpose, LedgerOperation::Deliver(delivery));
                 }
             }
             (Purpose::Deliver { is_last: true }, _) => {

@@ -278,6 +278,7 @@ fn lease_request(child: u64, lease: &mut Lease, slots: u32) -> SyncRequest {
         replaces: Vec::new(),
         data_center: SAN_JOSE,
         sent_at: NOW,
+        record_time: None,
         is_read_under_parent: true,
         parent: None,
         witnessed_epoch: None,

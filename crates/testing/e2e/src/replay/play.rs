@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::{DeploymentId, Incarnation};
 use anteroom_room::ledger::Ledger;
+use anteroom_room::time::Timestamp;
 use anteroom_sim::recording::{Exchange, Found, LedgerOperation, LedgerRole, Recording};
 use anteroom_store::{
     BoxFuture, Deployment, JoinError, Membership, RecordKey, Store, StoredLedger, SyncError, join,
@@ -135,7 +136,7 @@ impl Player {
     /// Records that the deployment begins here. Otherwise no node could tell a new ledger from a
     /// lost one.
     async fn begin_deployment(&self) -> Result<(), JoinError> {
-        join(&*self.stage, &nodes(), true).await?;
+        join(&*self.stage, &nodes(), true, Timestamp::ZERO).await?;
         Ok(())
     }
 
@@ -145,7 +146,7 @@ impl Player {
         operation: &LedgerOperation,
     ) -> Result<(Option<Exchange>, Ledger), SyncError> {
         let exchange = self.place.perform(operation).await?;
-        let (ledger, _) = self.place.read().await?;
+        let ledger = self.place.read().await?;
         Ok((exchange, ledger))
     }
 
@@ -157,8 +158,8 @@ impl Player {
                 record,
                 incarnation,
             } => {
-                let older = |ledger: &mut Ledger, _| ledger.clone_from(record);
-                self.place.change(older).await?;
+                let older = |ledger: &mut Ledger| ledger.clone_from(record);
+                self.place.change(None, older).await?;
                 self.stage.become_another();
                 *self.incarnation.lock() = Some(*incarnation);
             }

@@ -26,13 +26,13 @@ pub struct ClockedServer {
 }
 
 impl ClockedServer {
-    pub(super) async fn start(shim: &Shim) -> Self {
+    pub(super) async fn start(shim: &Shim, ahead_ms: i64) -> Self {
         let folder = tempfile::tempdir().expect("a folder for a redis-server");
         // Another process may take the free port within the next moments. Then the server does not
         // reply, and the run fails with a message.
         let port = TcpListener::bind(at(0)).and_then(|listener| listener.local_addr());
         let port = port.expect("this machine has a free port").port();
-        let clock = shim.clock(&format!("server-{port}"), 0);
+        let clock = shim.clock(&format!("server-{port}"), ahead_ms);
         let process = Command::new("redis-server")
             .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
             .args(["--save", "", "--appendonly", "no", "--dir"])

@@ -1,6 +1,7 @@
 //! Tests of the counts of a child that stopped reporting.
 
 use super::*;
+use crate::ledger::children::QUIET_AFTER;
 
 #[test]
 fn a_child_without_reports_counts_as_full_until_its_longest_seat_ends() {
@@ -152,7 +153,7 @@ fn credits_count_in_full_while_unreported_seats_may_run() {
         ledger.phantoms()
     };
     // A root in its reserve: active visitors are counted anew as their seats are extended.
-    let root = Ledger::found_empty(Incarnation(7), terms, START);
+    let root = Ledger::found_empty(Incarnation(7), terms);
     assert_eq!(phantoms_of(root, START), 100);
     assert_eq!(phantoms_of(Ledger::new(), START), 0);
     // A data center whose record was lost: the root counts its earlier seats.
@@ -179,7 +180,7 @@ fn a_late_message_of_the_incarnation_before_does_not_time_the_reserve() {
         ledger.sync(&message, terms, at).0
     };
     let reserve_of = |ledger: &Ledger| ledger.reserve.expect("it may have lost its record");
-    let root = Ledger::found_empty(Incarnation(7), terms, START);
+    let root = Ledger::found_empty(Incarnation(7), terms);
     // It was on its way for a minute: leases granted meanwhile end a minute later.
     let root = sent(root, 1, Incarnation(0), START);
     assert!(!reserve_of(&root).is_clock_known);

@@ -41,7 +41,7 @@ impl RoomHandle {
 
     async fn read_history(&self, root: &StoredLedger) -> Option<Vec<MinuteTraffic>> {
         let store = self.shared.stores.common()?;
-        let (ledger, _) = root.read().await.ok()?;
+        let ledger = root.read().await.ok()?;
         let names = register_data_center(&**store, self.here, &self.shared.data_center);
         Some(by_name(&ledger, &names.await.ok()?))
     }

@@ -119,7 +119,9 @@ impl Deployment {
     }
 
     async fn join(&self) {
-        join(&self.root, &self.membership, true).await.unwrap();
+        join(&self.root, &self.membership, true, Timestamp::ZERO)
+            .await
+            .unwrap();
     }
 
     /// Starts one more node in a data center.

@@ -119,7 +119,7 @@ impl From<LedgerParts<'_>> for LedgerRecord {
             left_waiting_until: parts.orphaned_waiting.until.0,
             heard_at: parts.clock_at.0,
             began_at: parts.began_at.unwrap_or(Timestamp(NONE)).0,
-            as_of: parts.synced_at.0,
+            as_of: parts.as_of.0,
         }
     }
 }
@@ -161,7 +161,7 @@ impl From<LedgerRecord> for LedgerParts<'static> {
             }),
             clock_at: Timestamp(record.heard_at),
             began_at: Some(Timestamp(record.began_at)).filter(|at| *at != Timestamp(NONE)),
-            synced_at: Timestamp(record.as_of),
+            as_of: Timestamp(record.as_of),
         }
     }
 }

@@ -137,7 +137,7 @@ fn full() -> Ledger {
     let left_waiting = parts.orphaned_waiting.to_mut();
     left_waiting.counts.add(Timestamp(2_000), 5);
     left_waiting.until = Timestamp(120_000);
-    parts.synced_at = Timestamp(65_000);
+    parts.as_of = Timestamp(65_000);
     Ledger::from_parts(parts).unwrap()
 }
 

@@ -1,5 +1,5 @@
-//! Wrong wall clocks: those of nodes by 200 ms either way, and a store's is stepped by half a
-//! minute, forward and back.
+//! Wrong wall clocks: those of nodes by 200 ms either way, and a store's by hours, from its first
+//! start on or stepped.
 
 use anteroom_e2e::cluster::Setup;
 use anteroom_e2e::stores::{Store, StoreKind};
@@ -9,7 +9,7 @@ use crate::clusters::{Load, Run, limits, meanwhile};
 
 /// Offsets of the first and the second node of each data center; the third has the machine's clock.
 const APART_MS: [i64; 2] = [-200, 200];
-const STEP_MS: i64 = 30_000;
+const STEP_MS: i64 = 7_200_000;
 /// Shortest time of a request from a node to the origin on a busy machine, as processes see it.
 const WAY_MS: i64 = 100;
 
@@ -50,7 +50,7 @@ async fn the_clocks_of_nodes_are_400_ms_apart() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_clock_of_a_data_centers_store_is_stepped_forth_and_back() {
     let setup = Setup {
-        local: StoreKind::Clocked,
+        local: StoreKind::Clocked(0),
         ..apart()
     };
     let mut run = Run::start(setup).await;
@@ -64,7 +64,7 @@ async fn the_clock_of_a_data_centers_store_is_stepped_forth_and_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_clock_of_the_global_store_is_stepped_forth_and_back() {
     let setup = Setup {
-        global: Some(StoreKind::Clocked),
+        global: Some(StoreKind::Clocked(0)),
         ..apart()
     };
     let mut run = Run::start(setup).await;
@@ -78,8 +78,8 @@ async fn the_clock_of_the_global_store_is_stepped_forth_and_back() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_store_clocks_step_back_while_a_node_is_replaced() {
     let setup = Setup {
-        local: StoreKind::Clocked,
-        global: Some(StoreKind::Clocked),
+        local: StoreKind::Clocked(0),
+        global: Some(StoreKind::Clocked(0)),
         ..apart()
     };
     let mut run = Run::start(setup).await;
@@ -98,6 +98,39 @@ async fn all_store_clocks_step_back_while_a_node_is_replaced() {
     run.check(load).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_stores_are_hours_slow_from_their_first_start() {
+    let setup = Setup {
+        local: StoreKind::Clocked(-STEP_MS),
+        global: Some(StoreKind::Clocked(-STEP_MS)),
+        ..apart()
+    };
+    let run = Run::start(setup).await;
+    let load = run.load(&Habits::default(), 300).await;
+    goes_on(run, load).await;
+}
+
+/// A node that starts knows nothing of the time before the step.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_nodes_are_replaced_in_turn_after_the_stores_stepped_back() {
+    let setup = Setup {
+        local: StoreKind::Clocked(0),
+        global: Some(StoreKind::Clocked(0)),
+        ..apart()
+    };
+    let mut run = Run::start(setup).await;
+    let load = run.load(&Habits::default(), 310).await;
+    for data_center in 0..2 {
+        step(run.cluster.local_store_mut(data_center), -STEP_MS).await;
+    }
+    step(run.cluster.global_store_mut(), -STEP_MS).await;
+    for node in run.cluster.all() {
+        run.cluster.node_mut(node).terminate().await;
+        run.cluster.restart(node).await;
+    }
+    goes_on(run, load).await;
+}
+
 async fn step(store: &Store, offset_ms: i64) {
     let Store::Clocked(server) = store else {
         panic!("the setup has a store with a clock of its own");
@@ -105,7 +138,7 @@ async fn step(store: &Store, offset_ms: i64) {
     server.step_to(offset_ms).await;
 }
 
-/// Checks that a store's clock affects leases only: no new epoch begins, and admissions continue.
+/// Checks that a store's clock affects nothing: no new epoch begins, and admissions continue.
 async fn goes_on(run: Run, load: Load) {
     run.cluster.admits(20).await;
     meanwhile(12).await;
