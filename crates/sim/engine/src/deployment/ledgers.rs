@@ -282,7 +282,7 @@ impl Store {
         self.recorder = Some(Box::new(recorder));
     }
 
-    /// Reads what a node needs to decide about an operation that it sent at `sent_at`, by its clock.
+    /// Reads what a node needs to decide about an operation sent at `sent_at`, by its clock.
     /// Returns `None` if the store is down.
     pub(crate) fn load(&mut self, sent_at: Option<Timestamp>, now: Timestamp) -> Option<Loaded> {
         if self.is_down(now) {
