@@ -48,7 +48,7 @@ pub use crate::toml_file::duration;
 pub use address::host::{HostError, HostPort};
 pub use address::password::{PASSWORD_BYTES_MAX, PasswordError};
 pub use address::store_address::AddressError;
-pub use address::valkey::{Topology, ValkeyAddress, ValkeyTls};
+pub use address::valkey::{Durable, StorePromise, Topology, ValkeyAddress, ValkeyTls};
 pub use ca_file::{CA_FILE_BYTES_MAX, CaFile, CaFileError};
 pub use checks::Checks;
 pub use flags::{FLAGS, Flag, Flags, Takes};

@@ -4,14 +4,16 @@
 
 use std::path::PathBuf;
 
+use anteroom_room::time::DurationMs;
+
 use super::keys::{A_FILE, path_key};
-use super::kind::{Choice, InvalidValue, Password, StoreAddress, Text};
+use super::kind::{Choice, Duration, InvalidValue, Password, StoreAddress, Text};
 use super::notes::Location;
 use super::problem::Finding;
 use super::reader::{Key, Table};
 use super::shared_store::{StoreConfig, ValkeyConfig};
 use crate::address::store_address::is_username;
-use crate::address::valkey::ValkeyAddress;
+use crate::address::valkey::{Durable, StorePromise, ValkeyAddress};
 
 /// Engine of the store.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -67,8 +69,28 @@ pub(super) const PREFIX: Key<Text<String>> = Key {
     default: Some("\"anteroom\""),
 };
 
+const DURABLE: Key<Choice<Durable>> = Key {
+    name: "durable",
+    kind: Choice(&[
+        ("no", Durable::No),
+        ("restart", Durable::Restart),
+        ("failover", Durable::Failover),
+    ]),
+    default: Some("\"no\""),
+};
+/// Longest loss. A node is granted nothing for so long after its start.
+const LONGEST_LOSS: Key<Duration> = Key {
+    name: "longest_loss",
+    kind: Duration {
+        min: DurationMs(1),
+        max: DurationMs::from_secs(60),
+        bare_unit: "s",
+    },
+    default: None,
+};
+
 /// Keys that have no effect without a server.
-const OF_VALKEY: [&str; 7] = [
+const OF_VALKEY: [&str; 9] = [
     LOCAL.name,
     GLOBAL.name,
     USERNAME.name,
@@ -76,6 +98,8 @@ const OF_VALKEY: [&str; 7] = [
     PASSWORD_FILE.name,
     CA_FILE.name,
     PREFIX.name,
+    DURABLE.name,
+    LONGEST_LOSS.name,
 ];
 
 /// Reads `[store]`, which is optional; `None` after a mistake. `unnamed` is the location for the
@@ -94,6 +118,7 @@ pub(super) fn read(mut table: Table<'_>, unnamed: Option<&Location>) -> Option<S
     let login = Login::read(&mut table);
     let ca_file = table.optional(&CA_FILE);
     let prefix = table.defaulted(&PREFIX);
+    let promise = read_promise(&mut table);
     let config = match engine? {
         Engine::Embedded => {
             refuse_keys_of_valkey(&mut table);
@@ -111,6 +136,8 @@ pub(super) fn read(mut table: Table<'_>, unnamed: Option<&Location>) -> Option<S
             warn_of_passwords_in_flags(&mut table, &config);
             login.give_to(&mut table, &mut config);
             give_ca_file(&mut table, &mut config, ca_file);
+            config.local.promise = promise;
+            config.global.promise = promise;
             StoreConfig::Valkey(Box::new(config))
         }),
     };
@@ -125,6 +152,20 @@ fn read_global(table: &mut Table<'_>, local: Option<&ValkeyAddress>) -> Option<V
         return global;
     }
     local.cloned()
+}
+
+/// Reads what the operator promises about the writes of all stores.
+fn read_promise(table: &mut Table<'_>) -> StorePromise {
+    let promise = StorePromise {
+        durable: table.defaulted(&DURABLE),
+        longest_loss: table.optional(&LONGEST_LOSS),
+    };
+    if promise.durable == Durable::Failover && promise.longest_loss.is_some() {
+        let location = table.location(LONGEST_LOSS.name);
+        let remark = "has no effect: with durable \"failover\" no write is lost";
+        table.notes.warn(&location, remark);
+    }
+    promise
 }
 
 fn refuse_keys_of_valkey(table: &mut Table<'_>) {

@@ -23,8 +23,8 @@ use parking_lot::Mutex;
 use crate::data_dir::{DataDir, DataDirLock};
 use anteroom_store::is_overrides;
 use anteroom_store::{
-    BoxFuture, Clock, CounterName, Expected, Identity, Loaded, Record, RecordKey, RecordVersion,
-    Store, StoreError, Swap,
+    BoxFuture, Clock, CounterName, Durability, Expected, Identity, Loaded, Record, RecordKey,
+    RecordVersion, Store, StoreError, Swap,
 };
 use journal::{About, Content, Journal, Opener, display_name};
 pub use loss::JournalLoss;
@@ -313,6 +313,7 @@ impl Inner {
             record: found.or_else(|| self.first_record(key)),
             now: self.clock.now(),
             identity: self.identity,
+            durability: Durability::KeepsAll,
         }
     }
 

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use anteroom_config::{CaFile, CaFileError, ValkeyAddress, ValkeyTls};
+use anteroom_config::{CaFile, CaFileError, StorePromise, Topology, ValkeyAddress, ValkeyTls};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore};
@@ -43,6 +43,10 @@ pub(crate) struct Access {
     pub(crate) password: Option<String>,
     pub(crate) database: u32,
     pub(crate) tls: Option<TlsConnector>,
+    pub(crate) promise: StorePromise,
+    /// Whether the address names the one server that has the records, and nobody that is promoted
+    /// in its place.
+    pub(crate) is_one_server: bool,
 }
 
 impl Access {
@@ -52,6 +56,8 @@ impl Access {
             password: address.password.clone(),
             database: address.database,
             tls: address.tls.as_ref().map(connector).transpose()?,
+            promise: address.promise,
+            is_one_server: matches!(address.topology, Topology::Single(_)),
         })
     }
 }
@@ -99,7 +105,7 @@ fn trusted_by_machine() -> Result<RootCertStore, SetupError> {
 mod tests {
     use std::fs;
 
-    use anteroom_config::{HostPort, Topology};
+    use anteroom_config::HostPort;
 
     use super::*;
 
@@ -115,6 +121,7 @@ mod tests {
             tls: Some(ValkeyTls {
                 ca_file: Some(ca_file.to_owned()),
             }),
+            promise: StorePromise::default(),
         })
     }
 

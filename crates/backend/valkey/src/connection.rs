@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use anteroom_config::HostPort;
-use anteroom_store::Identity;
+use anteroom_store::{Durability, Identity};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisConnectionInfo, RedisError, Value};
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -15,6 +15,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::access::Access;
+use crate::durability::{self, Fsync, Persistence};
 use crate::failure::{CALL_TIMEOUT, CONNECT_TIMEOUT, Failure, Reply};
 use crate::info::Info;
 use crate::observed_stream::{ObservedReply, ObservedStream};
@@ -25,6 +26,8 @@ pub(crate) struct Connection {
     /// Identity of the server process. A process that ends closes its connections, so this holds
     /// for all replies over this one.
     pub(crate) identity: Identity,
+    /// Promise of the server about its writes.
+    pub(crate) durability: Durability,
     pipe: MultiplexedConnection,
     seen: ObservedReply,
     driver: AbortHandle,
@@ -56,6 +59,9 @@ impl Connection {
         let info = info.map_err(|_| connection.timeout())??;
         let identity = info.identity;
         connection.identity = identity.ok_or_else(|| connection.unexpected_reply("no run id"))?;
+        let persistence = timeout_at(deadline, connection.persistence(&info)).await;
+        let persistence = persistence.map_err(|_| connection.timeout())??;
+        connection.durability = durability::of(access, persistence);
         Ok((connection, info))
     }
 
@@ -124,6 +130,7 @@ impl Connection {
         Ok(Self {
             server: server.clone(),
             identity: Identity(0),
+            durability: Durability::Unknown,
             pipe,
             seen,
             driver: tokio::spawn(driver).abort_handle(),
@@ -139,7 +146,8 @@ impl Connection {
         if access.database != 0 {
             handshake.cmd("SELECT").arg(access.database);
         }
-        handshake.cmd("INFO").arg("server");
+        // All sections: servers before 7.0 return either one or all.
+        handshake.cmd("INFO");
         let info = Info::read(&text(self, self.execute_all(&handshake).await?)?);
         if info.is_sentinel() {
             return Err(Failure::IsSentinel {
@@ -153,6 +161,23 @@ impl Connection {
             });
         }
         Ok(info)
+    }
+
+    /// Returns how the server keeps its writes.
+    async fn persistence(&self, info: &Info) -> Result<Persistence, Failure> {
+        let mut command = redis::cmd("CONFIG");
+        command.arg("GET").arg("appendfsync");
+        let fsync = match self.execute(&command).await {
+            Ok(value) => Fsync::of_config(value),
+            // Managed servers, and users without this right.
+            Err(Failure::ErrorReply { .. }) => Fsync::Hidden,
+            Err(failure) => return Err(failure),
+        };
+        Ok(Persistence {
+            has_log: info.has_log,
+            was_promoted: info.was_promoted,
+            fsync,
+        })
     }
 
     /// Sends a request and waits for the reply, at most [`CALL_TIMEOUT`].

@@ -23,6 +23,10 @@ pub(crate) struct Info {
     pub(crate) eviction: Option<String>,
     /// Memory limit in bytes; 0 = no limit.
     pub(crate) memory_max: Option<u64>,
+    /// Whether the server logs every write (`appendonly yes`).
+    pub(crate) has_log: bool,
+    /// Whether it took over from another server since it started.
+    pub(crate) was_promoted: bool,
 }
 
 /// Major and minor version.
@@ -55,6 +59,8 @@ impl Info {
                 "run_id" => info.identity = identity(value),
                 "role" => info.role = Some(value.to_owned()),
                 "maxmemory_policy" => info.eviction = Some(value.to_owned()),
+                "aof_enabled" => info.has_log = value == "1",
+                "master_replid2" => info.was_promoted = value.bytes().any(|digit| digit != b'0'),
                 "maxmemory" => info.memory_max = value.parse().ok(),
                 _ => {}
             }

@@ -16,6 +16,7 @@ mod access;
 mod cluster;
 mod connection;
 mod counts;
+mod durability;
 mod failure;
 mod health;
 mod info;

@@ -153,6 +153,7 @@ fn loaded(connection: &Connection, value: Value) -> Result<Loaded, Failure> {
         record: record(connection, &version, value)?,
         now,
         identity: connection.identity,
+        durability: connection.durability,
     })
 }
 

@@ -5,7 +5,7 @@
 
 use crate::address::host::{HostError, HostPort, split_port};
 use crate::address::password::PasswordError;
-use crate::address::valkey::{Topology, ValkeyAddress, ValkeyTls};
+use crate::address::valkey::{StorePromise, Topology, ValkeyAddress, ValkeyTls};
 
 /// Longest address, in bytes: a hundred servers with long names.
 const ADDRESS_BYTES_MAX: usize = 8_192;
@@ -122,6 +122,7 @@ impl ValkeyAddress {
             username,
             password,
             tls: is_tls.then(ValkeyTls::default),
+            promise: StorePromise::default(),
         })
     }
 }

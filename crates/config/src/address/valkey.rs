@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use anteroom_room::time::DurationMs;
+
 use crate::address::host::HostPort;
 
 /// Address of a store, with credentials. Its `Debug` and `Display` show no password.
@@ -18,6 +20,29 @@ pub struct ValkeyAddress {
     pub password: Option<String>,
     /// TLS settings; `None` = no TLS.
     pub tls: Option<ValkeyTls>,
+    /// Promise of the operator about its writes.
+    pub promise: StorePromise,
+}
+
+/// Promise of the operator about the acknowledged writes of a store.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct StorePromise {
+    /// Which server keeps all of them.
+    pub durable: Durable,
+    /// Longest time whose writes may be missing after it comes back; `None` = as its settings say.
+    pub longest_loss: Option<DurationMs>,
+}
+
+/// Servers that keep all acknowledged writes of a store.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Durable {
+    /// None is certain to.
+    #[default]
+    No,
+    /// The same server, when it restarts.
+    Restart,
+    /// The same server, and whatever is promoted in its place.
+    Failover,
 }
 
 /// TLS towards a store.

@@ -40,6 +40,30 @@ impl Incarnation {
     /// same time.
     pub const ALONE: Self = Self(0);
 
+    /// Bits of the ordinal, at the top of the number; the others are random.
+    const ORDINAL_BITS: u32 = 16;
+
+    /// Makes an incarnation of a record that is not known to follow another, from a random number.
+    #[must_use]
+    pub const fn first(random: u64) -> Self {
+        Self(random >> Self::ORDINAL_BITS)
+    }
+
+    /// Returns the incarnation that follows this one. The same `cause`, such as the identity of a
+    /// store, leads to the same incarnation, so that two nodes that begin it at once agree.
+    #[must_use]
+    pub const fn next(self, cause: u64) -> Self {
+        let mixed = self.0.rotate_left(23) ^ cause.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let ordinal = self.ordinal().saturating_add(1);
+        Self(((ordinal as u64) << (u64::BITS - Self::ORDINAL_BITS)) | (mixed >> Self::ORDINAL_BITS))
+    }
+
+    /// Returns the position among the incarnations of a record: a later one has a larger ordinal.
+    #[must_use]
+    pub const fn ordinal(self) -> u16 {
+        (self.0 >> (u64::BITS - Self::ORDINAL_BITS)) as u16
+    }
+
     /// Returns the part that tickets carry.
     #[must_use]
     #[expect(

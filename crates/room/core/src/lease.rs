@@ -253,6 +253,15 @@ impl Lease {
         self.newest
     }
 
+    /// Goes on numbering after `number`, which the holder's record may have forgotten. A pending
+    /// request is void: its reply is of a record that is lost.
+    pub fn skip_to(&mut self, number: u64) {
+        if number > self.newest {
+            self.newest = number;
+            self.pending = None;
+        }
+    }
+
     /// Applies a reply if it is to the newest request. Returns whether it was.
     pub fn handle_lease_reply(&mut self, reply: &LeaseReply) -> bool {
         let is_newest = |p: &Pending| p.number == reply.number;
@@ -316,6 +325,8 @@ mod tests {
             number,
             incarnation: crate::id::Incarnation(0),
             record_time: Timestamp::ZERO,
+            store: crate::store::StoreFacts::default(),
+            is_safe: true,
             generation: Some(1),
             granted: LeaseBalance {
                 seats,

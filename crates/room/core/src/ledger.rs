@@ -30,6 +30,7 @@ mod due;
 mod grant;
 mod lease_terms;
 mod parts;
+mod probation;
 mod reserve;
 mod revoked;
 mod snapshot;
@@ -42,22 +43,31 @@ use alloc::vec::Vec;
 
 use crate::id::{DataCenterId, Epoch, Incarnation, NodeId};
 use crate::seats::SeatRow;
+use crate::store::StoreFacts;
 use crate::sync::{LeaseBalance, LeaseReply, LeaseUsage, Reply, RoomFacts, SyncRequest};
 use crate::time::{DurationMs, Minute, Timestamp};
 use crate::watermark::WaitingCounts;
 pub use due::{UPSTREAM_PERIOD, UPSTREAM_TIME_OUT_MAX};
 pub use lease_terms::{LEASE_TTL, LeaseTerms};
 pub use parts::{LedgerParts, UnsoundLedger};
-pub use reserve::Reserve;
+pub use probation::Probation;
+pub use reserve::{Reserve, ReserveCause};
 pub use revoked::{FORGOTTEN_AFTER, Logouts, REVOKED_MAX, RevokedList, UnreleasedSeat};
 use sums::Sums;
-pub use upstream::{Upstream, UpstreamDemand};
+pub use upstream::{Carrier, Upstream, UpstreamDemand};
+
+/// Longest time, in a quiet room, until a child that is safe in the record has told it so.
+const REPORTED_AFTER: DurationMs = DurationMs(2_000);
 
 /// Record of one room at one level.
 #[derive(Clone, Debug)]
 pub struct Ledger {
     /// Incarnation of this record.
     incarnation: Incarnation,
+    /// Store that the record was written to last.
+    store: StoreFacts,
+    /// Probation after that store came back: it grants no slots.
+    probation: Option<Probation>,
     /// Lease that it grants from; `None` for the root, which grants what the limits allow.
     upstream: Option<Box<Upstream>>,
     /// Reserve while the ledger may have lost its record: it grants no slots.
@@ -146,6 +156,10 @@ pub struct Child {
     pub settings: RoomFacts,
     /// Version of the agreed settings under which its whole balance was granted.
     pub terms_version: u32,
+    /// Whether it has reported since the store came back.
+    pub has_reported: bool,
+    /// Whether its name is safe in the record: before, it is granted nothing.
+    pub is_safe: bool,
 }
 
 /// Child without a lease, while its possible seats and admissions still count.
@@ -195,6 +209,8 @@ impl Ledger {
     pub fn new() -> Self {
         Self {
             incarnation: Incarnation::ALONE,
+            store: StoreFacts::default(),
+            probation: None,
             upstream: None,
             reserve: None,
             has_reserved: false,
@@ -293,7 +309,7 @@ impl Ledger {
     #[must_use]
     pub fn time_of(&self, request: &SyncRequest) -> Timestamp {
         let names_this = request.parent == Some(self.incarnation);
-        let shown = request.record_time.filter(|_| names_this);
+        let shown = request.stamp.time.filter(|_| names_this);
         self.as_of.max(shown.unwrap_or_default())
     }
 
@@ -328,20 +344,21 @@ impl Ledger {
         lease_terms: LeaseTerms,
         now: Timestamp,
     ) -> Reply {
+        self.skip_absence(request, now);
+        if self.is_report_missing(now) {
+            self.start_over(lease_terms, None);
+        }
         self.advance(now);
         let is_clock_trusted = self.note_clock(request, lease_terms);
         self.handle_witness(request, lease_terms);
-        let (child, number, incarnation) = (request.child, request.number, self.incarnation);
-        let void = Reply::Void {
-            child,
-            number,
-            incarnation,
-        };
-        if request
-            .parent
-            .is_some_and(|incarnation| incarnation != self.incarnation)
-        {
-            return void;
+        if self.is_succeeded(request) {
+            self.start_over(lease_terms, request.parent);
+        }
+        let number = request.number;
+        match request.parent {
+            Some(parent) if parent != self.incarnation => return self.void_reply(request),
+            Some(_) => self.note_known(request),
+            None => {}
         }
         let known = self.children.get(&request.child);
         let newest = known.map(|child| child.number).or_else(|| {
@@ -351,20 +368,53 @@ impl Ledger {
         if newest.is_some_and(|newest| number <= newest) {
             return Reply::Stale;
         }
+        if request.is_join && known.is_some() {
+            return Reply::Stale;
+        }
+        if self.lost_a_grant(request) {
+            self.start_over(lease_terms, None);
+            return self.void_reply(request);
+        }
         let is_void = known.map(|child| child.generation) != request.generation;
         if is_void && !request.is_final {
-            return void;
+            return self.void_reply(request);
         }
         self.handle_report(request, is_clock_trusted);
         if request.is_leaving {
             self.handle_goodbye(request, now);
+            self.end_probation();
             return self.goodbye_reply(request, now);
         }
+        self.end_probation();
         self.free_revoked_seats();
         self.close_intervals(request.data_center);
         self.end_reserve();
         self.forget_departed();
         self.grant_lease(request, lease_terms, now)
+    }
+
+    fn void_reply(&self, request: &SyncRequest) -> Reply {
+        Reply::Void {
+            child: request.child,
+            number: request.number,
+            incarnation: self.incarnation,
+            store: self.store,
+        }
+    }
+
+    /// Learns what a child of this incarnation knows and the record may have lost.
+    fn note_known(&mut self, request: &SyncRequest) {
+        let (data_center, closed) = (request.data_center, request.known_closed);
+        if closed > self.closed_through(data_center) {
+            let group = self.groups.entry(data_center).or_default();
+            group.ready_through = group.ready_through.max(closed);
+            self.close_through(data_center, closed);
+        }
+        if let (Some(upstream), Some(carried)) =
+            (self.upstream.as_deref_mut(), request.stamp.carried)
+        {
+            upstream.lease.skip_to(carried);
+        }
     }
 
     /// Gives up all leases at once, because the process that has the journal's lock is alone and
@@ -453,18 +503,26 @@ impl Ledger {
         let has_changed = !new_entries.is_empty() || request.revoked_version != version;
         let child = self.children.get(&request.child);
         let at = self.clock_at.max(request.sent_at);
+        let is_safe = child.is_none_or(|child| child.is_safe);
+        let mut snapshot = self.snapshot_at(request.data_center, at, now);
+        if !is_safe {
+            let safe_at = at + self.store.safe_after() + REPORTED_AFTER;
+            snapshot.reopens_at = snapshot.reopens_at.max(Some(safe_at));
+        }
         LeaseReply {
             child: request.child,
             number: request.number,
             incarnation: self.incarnation,
             record_time: self.as_of,
+            store: self.store,
+            is_safe,
             generation: child.map(|child| child.generation),
             granted,
             ttl,
             longest_seat: self.longest_grantable_seat(),
             revoked: has_changed.then_some((version, new_entries)),
             inherited: WaitingCounts::new(),
-            snapshot: self.snapshot_at(request.data_center, at, now),
+            snapshot,
         }
     }
 }

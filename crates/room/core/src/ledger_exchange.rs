@@ -7,7 +7,9 @@
 use alloc::boxed::Box;
 
 use crate::id::{DataCenterId, Incarnation};
-use crate::ledger::{LeaseTerms, Ledger};
+use crate::ledger::{Carrier, LeaseTerms, Ledger, Upstream};
+use crate::record_view::RecordedLease;
+use crate::store::{Durability, Identity, StoreFacts};
 use crate::sync::{Reply, SyncRequest};
 use crate::time::{DurationMs, Timestamp};
 
@@ -50,10 +52,6 @@ impl RecordVersion {
     pub const ABSENT: Self = Self(0);
 }
 
-/// Identity of a store: another value after it may have lost writes.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Identity(pub u64);
-
 /// Condition of a write: if it does not hold, nothing is written.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Expected {
@@ -69,8 +67,10 @@ pub struct Expected {
 pub struct RecordState {
     /// Condition of a write that follows from this.
     pub expected: Expected,
-    /// Identity of the store that wrote the record; `None` if there is no record.
-    pub store: Option<Identity>,
+    /// The store.
+    pub store: StoreFacts,
+    /// Store that the record was written to, as the record has it; `None` if there is no record.
+    pub written_to: Option<StoreFacts>,
 }
 
 /// Location of the deployment's own record.
@@ -130,7 +130,10 @@ pub enum InitialLedger {
     Alone,
     /// New ledger of a data center; the root knows the leases of a lost one.
     DataCenter(Incarnation, DataCenterId),
-    /// New epoch of the recorded ledger: the store may have lost its newest writes.
+    /// Recorded ledger on probation: the store may have lost its newest writes, but not more than
+    /// it promises.
+    Probation(LeaseTerms),
+    /// New epoch of the recorded ledger: the store may have lost more.
     Epoch(Incarnation, LeaseTerms),
     /// New ledger that is known to be the first.
     First(Incarnation),
@@ -148,11 +151,16 @@ impl InitialLedger {
         incarnation: Incarnation,
         is_first_start: bool,
     ) -> Self {
-        let identity = seen.expected.identity;
-        match (role, seen.store) {
+        match (role, seen.written_to) {
             (LedgerRole::Alone, Some(_)) => Self::AsLeft,
             (LedgerRole::Alone, None) => Self::Alone,
-            (_, Some(keeper)) if keeper == identity => Self::AsLeft,
+            (_, Some(before)) if before.identity == seen.store.identity => Self::AsLeft,
+            // Both promises count: the one of the lost server, and the one of this server.
+            (_, Some(before))
+                if before.durability.min(seen.store.durability) > Durability::Unknown =>
+            {
+                Self::Probation(role.lease_terms())
+            }
             (LedgerRole::DataCenter(data_center), _) => Self::DataCenter(incarnation, data_center),
             (LedgerRole::Root(lease_terms), Some(_)) => Self::Epoch(incarnation, lease_terms),
             (LedgerRole::Root(_), None) if is_first_start => Self::First(incarnation),
@@ -163,28 +171,38 @@ impl InitialLedger {
     /// Whether [`Self::of`] needs to know if this is a first start.
     #[must_use]
     pub fn needs_first_start(role: LedgerRole, seen: RecordState) -> bool {
-        matches!(role, LedgerRole::Root(_)) && seen.store.is_none()
+        matches!(role, LedgerRole::Root(_)) && seen.written_to.is_none()
     }
 
-    /// Returns the ledger to start with.
+    /// Returns the ledger to start with in this store.
     #[must_use]
-    pub fn open(self, left: Option<Ledger>) -> Ledger {
-        match self {
+    pub fn open(self, left: Option<Ledger>, store: StoreFacts) -> Ledger {
+        let mut ledger = match self {
             Self::AsLeft => left.unwrap_or_default(),
             Self::Alone => Ledger::new(),
             Self::DataCenter(incarnation, data_center) => {
+                let next = |lost: &Ledger| lost.incarnation().next(incarnation.0);
+                let incarnation = left.as_ref().map_or(incarnation, next);
                 Ledger::below_root(incarnation, data_center)
+            }
+            Self::Probation(lease_terms) => {
+                let mut ledger = left.unwrap_or_default();
+                ledger.begin_probation(store, lease_terms);
+                ledger
             }
             Self::Epoch(incarnation, lease_terms) => {
                 let mut ledger = left.unwrap_or_default();
-                ledger.begin_epoch(incarnation, lease_terms);
+                let next = ledger.incarnation().next(incarnation.0);
+                ledger.begin_epoch(next, lease_terms);
                 ledger
             }
             Self::First(incarnation) => Ledger::first_start(incarnation),
             Self::FoundEmpty(incarnation, lease_terms) => {
                 Ledger::found_empty(incarnation, lease_terms)
             }
-        }
+        };
+        ledger.note_store(store);
+        ledger
     }
 }
 
@@ -274,6 +292,8 @@ pub struct Exchange {
     pub upstream_sync: Option<SyncRequest>,
     /// Time until another node is expected back from such an upstream sync.
     pub other_sync_back_after: Option<DurationMs>,
+    /// Lease of this ledger in the root's record, as the newest reply showed it.
+    pub root_lease: Option<RecordedLease>,
 }
 
 impl LedgerOperation {
@@ -299,13 +319,22 @@ impl LedgerOperation {
                     ledger.handle_upstream(news.clone(), now);
                 }
                 let reply = ledger.handle_sync(SyncRequest::clone(request), lease_terms, now);
-                let is_due = ledger.is_upstream_due(*is_wanted, now);
-                let upstream_sync = is_due.then(|| ledger.poll_upstream(now)).flatten();
+                let carrier = ledger.carrier(request.child);
+                let carrier = carrier.filter(|_| ledger.is_upstream_due(*is_wanted, now));
+                let upstream_sync = carrier.and_then(|carrier| {
+                    let request = ledger.poll_upstream(now)?;
+                    Some(SyncRequest {
+                        is_join: carrier == Carrier::OnlyToJoin,
+                        ..request
+                    })
+                });
+                let root_lease = ledger.upstream().and_then(Upstream::recorded_lease);
                 let upstream = ledger.upstream().filter(|_| upstream_sync.is_none());
                 Some(Exchange {
                     reply,
                     other_sync_back_after: upstream.and_then(|upstream| upstream.back_after(now)),
                     upstream_sync,
+                    root_lease,
                 })
             }
             Self::Deliver(delivery) => {
@@ -317,7 +346,7 @@ impl LedgerOperation {
                 None
             }
             Self::AssumeEmpty => {
-                ledger.assume_empty();
+                ledger.assume_empty(lease_terms);
                 None
             }
         }

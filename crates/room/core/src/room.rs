@@ -33,6 +33,7 @@ use crate::queue_position::{QueuePosition, QueueReason};
 use crate::rules::{AllocationKind, QueueingMethod, Rules};
 use crate::seats::{SHORTEST_INTERVAL, SeatRow, SeatTerms};
 use crate::statistics::RoomStatistics;
+use crate::store::Identity;
 use crate::sync::{LeaseBalance, LeaseUsage, Revocation, Snapshot};
 use crate::ticket::Ticket;
 use crate::time::{DurationMs, Minute, Timestamp};
@@ -178,6 +179,8 @@ pub struct Room {
     applied_reply: Option<u64>,
     /// Incarnation of the ledger that the row belongs to.
     parent: Option<Incarnation>,
+    /// Identity of the parent's store in the newest reply.
+    parent_store: Option<Identity>,
     used: LeaseUsage,
     /// Epoch of a ticket or reply seen here, for a ledger that lost its record.
     witnessed: Option<Epoch>,
@@ -228,6 +231,7 @@ impl Room {
             newcomer_slots: 0,
             applied_reply: None,
             parent: None,
+            parent_store: None,
             used: LeaseUsage::default(),
             witnessed: None,
             longest_known: DurationMs::ZERO,

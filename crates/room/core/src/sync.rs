@@ -12,6 +12,7 @@ use crate::estimate::LOOK_AHEAD;
 use crate::id::{DataCenterId, Epoch, Incarnation, NodeId, VisitorId};
 use crate::rules::Limits;
 use crate::seats::SeatRow;
+use crate::store::{Identity, StoreFacts};
 use crate::time::{DurationMs, Minute, Timestamp};
 use crate::watermark::{WaitingCounts, Watermark};
 
@@ -28,9 +29,13 @@ pub struct SyncRequest {
     pub data_center: DataCenterId,
     /// Time of sending, by the clocks that write tickets.
     pub sent_at: Timestamp,
-    /// Time of the parent's record, as the sender of this request estimates it
-    /// ([`crate::record_time`]); `None` before its first reply.
-    pub record_time: Option<Timestamp>,
+    /// What the node that sends this knows of the parent's record.
+    pub stamp: RecordStamp,
+    /// Whether the ledger of a data center sends this only to join: its carrier is not safe in the
+    /// record yet.
+    pub is_join: bool,
+    /// Latest time up to which the parent had freed ended intervals, as far as the child knows.
+    pub known_closed: Timestamp,
     /// Whether the clock was read after the child's first reply from `parent`. A data center has no
     /// clock of its own: if none of its nodes has synced for long, it reports an old time.
     pub is_read_under_parent: bool,
@@ -79,6 +84,19 @@ pub struct SyncRequest {
     pub settings: RoomFacts,
     /// Whether this is its last report: it has returned everything and does nothing more.
     pub is_leaving: bool,
+}
+
+/// What a node knows of a record when it sends a request there ([`crate::record_view`]).
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct RecordStamp {
+    /// Time of the record, as the node estimates it; `None` before its first reply.
+    pub time: Option<Timestamp>,
+    /// Identity of the store in the newest reply; `None` before the first.
+    pub store: Option<Identity>,
+    /// Generation of the child's lease, if the store cannot forget it any more.
+    pub safe_generation: Option<u32>,
+    /// Newest request of this record that the node carried to the root.
+    pub carried: Option<u64>,
 }
 
 /// Minutes of admissions that a child reports and a ledger keeps: enough for a history on the state
@@ -263,6 +281,8 @@ pub enum Reply {
         /// Incarnation of the parent. If it is not the one that granted, the child begins a new
         /// row: its earlier changes are counted elsewhere.
         incarnation: Incarnation,
+        /// Store of the record.
+        store: StoreFacts,
     },
     /// Empty reply: the parent has already replied to a newer request.
     Stale,
@@ -277,8 +297,12 @@ pub struct LeaseReply {
     pub number: u64,
     /// Incarnation of the parent.
     pub incarnation: Incarnation,
-    /// Time of the record at this reply ([`crate::record_time`]).
+    /// Time of the record at this reply ([`crate::record_view`]).
     pub record_time: Timestamp,
+    /// Store of the record.
+    pub store: StoreFacts,
+    /// Whether the child's name is safe in the record: before, it is granted nothing.
+    pub is_safe: bool,
     /// Generation of the lease; `None` if the child has none.
     pub generation: Option<u32>,
     /// Amounts granted on top of the balance in the request.
@@ -354,10 +378,11 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Whether another request to the parent right away is of no use.
+    /// Whether another request to the parent right away, at `now`, is of no use.
     #[must_use]
-    pub fn is_exhausted(&self) -> bool {
-        self.seats_free == 0 || self.admissions_free == 0 || self.reopens_at.is_some()
+    pub fn is_exhausted(&self, now: Timestamp) -> bool {
+        let is_closed = self.reopens_at.is_some_and(|at| now < at);
+        self.seats_free == 0 || self.admissions_free == 0 || is_closed
     }
 
     /// Returns the admissions in `minute`, as far as known.

@@ -11,7 +11,7 @@ mod wait_timeout;
 
 use crate::ledger::UPSTREAM_TIME_OUT_MAX;
 use crate::ledger_exchange::{Delivery, Exchange};
-use crate::record_time::RecordClock;
+use crate::record_view::RecordView;
 use crate::room::Room;
 use crate::room::syncing::SYNC_PERIOD;
 use crate::sync::{Reply, SyncRequest};
@@ -59,8 +59,8 @@ pub struct Sync {
     pub is_wanted: bool,
     /// Reply of the root, for the parent.
     pub root_reply: Option<Reply>,
-    /// Clock of the parent's record: stamp the request with it when it is sent.
-    pub parent_clock: RecordClock,
+    /// View of the parent's record: stamp the request with it when it is made.
+    pub parent_view: RecordView,
 }
 
 /// Change of the root's availability, for logs and metrics.
@@ -87,11 +87,11 @@ pub struct SyncLoop {
     upstream_sync: Option<UpstreamSync>,
     upstream_syncs: u64,
     is_root_failing: bool,
-    /// Clock of the parent's record.
-    parent_clock: RecordClock,
-    /// Clock of the root's record, if the root is not the parent. It stays at this node: a data
-    /// center's record passes it on late.
-    root_clock: RecordClock,
+    /// View of the parent's record.
+    parent_view: RecordView,
+    /// View of the root's record, if the root is not the parent. It stays at this node: in a data
+    /// center's record its time would be late.
+    root_view: RecordView,
     /// Time of the root's newest reply that the parent knows, from any node.
     root_as_of: Timestamp,
     /// Request to the root that is to be carried.
@@ -153,8 +153,8 @@ impl SyncLoop {
             upstream_sync: None,
             upstream_syncs: 0,
             is_root_failing: false,
-            parent_clock: RecordClock::default(),
-            root_clock: RecordClock::default(),
+            parent_view: RecordView::default(),
+            root_view: RecordView::default(),
             root_as_of: Timestamp::ZERO,
             to_carry: None,
             news: None,
@@ -259,7 +259,7 @@ impl SyncLoop {
             self.upstream_syncs += 1;
             let number = self.upstream_syncs;
             let sent_at = now;
-            self.root_clock.stamp(&mut request, now);
+            self.root_view.stamp_carried(&mut request, now);
             self.upstream_sync = Some(UpstreamSync { number, sent_at });
             return Some(Action::SyncUpstream {
                 upstream_sync: number,
@@ -301,18 +301,30 @@ impl SyncLoop {
         if !self.is_root_reply_new {
             self.news = None;
         }
-        self.parent_clock.handle_reply(&exchange.reply, now);
+        if let Some(lease) = exchange.root_lease {
+            self.root_view.note_lease(lease, now);
+        }
+        let is_urgent = self.parent_view.handle_reply(&exchange.reply, now);
         self.note_root_reply(&exchange.reply);
         self.to_carry.clone_from(&exchange.upstream_sync);
+        if let Some(request) = &self.to_carry {
+            self.parent_view.note_carried(request);
+        }
         let is_on_upstream_sync = self.upstream_sync.is_some() || self.to_carry.is_some();
         // Other nodes bring what is missing here and in the data center, and not before.
         let is_short = is_short(request, &exchange.reply);
         let back_after = exchange.other_sync_back_after;
         let back_after = back_after.filter(|_| is_short && !is_on_upstream_sync);
         let paced_at = self.pace.next_at(now);
+        let period = match &exchange.reply {
+            _ if is_urgent => DurationMs::ZERO,
+            // It is granted nothing before its name is safe.
+            Reply::Granted(lease_reply) if !lease_reply.is_safe => SYNC_PERIOD,
+            _ => room.sync_period(),
+        };
         let back_at = back_after.map_or(now, |after| now + after + AFTER_OTHERS);
         self.phase = Phase::Idle {
-            due_at: now + jittered(room.sync_period()),
+            due_at: now + jittered(period),
             hurry_at: paced_at.max(back_at),
         };
         self.schedule_delivery(now);
@@ -384,7 +396,7 @@ impl SyncLoop {
             round: self.begun,
             is_wanted,
             root_reply: self.news.clone(),
-            parent_clock: self.parent_clock,
+            parent_view: self.parent_view,
         }
     }
 
@@ -401,7 +413,7 @@ impl SyncLoop {
         let was_failing = self.is_root_failing;
         self.is_root_failing = reply.is_none();
         if let Some(reply) = reply {
-            self.root_clock.handle_reply(&reply, now);
+            self.root_view.handle_reply(&reply, now);
             self.news = Some(reply);
             self.is_root_reply_new = true;
             self.schedule_delivery(now);
@@ -453,7 +465,7 @@ impl SyncLoop {
             Some(reply) => {
                 let fails_at = now + TIMEOUT;
                 self.phase = Phase::Delivering { fails_at };
-                let record_time = self.parent_clock.read(now);
+                let record_time = self.parent_view.time(now);
                 Some(Action::Deliver(Delivery { reply, record_time }))
             }
             None => {

@@ -19,7 +19,7 @@ pub use deployment::{
 pub use override_reader::{OverrideFeed, OverrideListener};
 pub use overrides::{ChangeError, OverrideStore, RoomOverrideStore, is_overrides};
 pub use store::{
-    BoxFuture, Clock, CounterName, Expected, Identity, Loaded, Record, RecordKey, RecordVersion,
-    Store, StoreError, Swap, chain,
+    BoxFuture, Clock, CounterName, Durability, Expected, Identity, Loaded, Record, RecordKey,
+    RecordVersion, Store, StoreError, StoreFacts, Swap, chain,
 };
 pub use syncing::{Exchange, LedgerRole, StoredLedger, SyncError};

@@ -9,8 +9,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use crate::store::{
-    BoxFuture, Clock, CounterName, Expected, Identity, Loaded, Record, RecordKey, RecordVersion,
-    Store, StoreError, Swap,
+    BoxFuture, Clock, CounterName, Durability, Expected, Identity, Loaded, Record, RecordKey,
+    RecordVersion, Store, StoreError, Swap,
 };
 
 /// Handle to a store in memory. Clones share the store.
@@ -31,6 +31,7 @@ struct Inner {
 #[derive(Default)]
 struct State {
     identity: u64,
+    durability: Durability,
     records: BTreeMap<RecordKey, Record>,
     numbers: BTreeMap<CounterName, u64>,
 }
@@ -74,8 +75,14 @@ impl Memory {
         let mut state = self.inner.state.lock();
         *state = State {
             identity: state.identity + 1,
+            durability: state.durability,
             ..State::default()
         };
+    }
+
+    /// Sets the promise about writes; at first there is none.
+    pub fn set_durability(&self, durability: Durability) {
+        self.inner.state.lock().durability = durability;
     }
 
     /// Changes the identity and keeps the records, as a restart does.
@@ -109,6 +116,7 @@ impl Memory {
             record: state.records.get(key).cloned(),
             now: self.inner.clock.now(),
             identity: Identity(state.identity),
+            durability: state.durability,
         }
     }
 

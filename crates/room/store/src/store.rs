@@ -4,7 +4,8 @@ use std::future::Future;
 use std::pin::Pin;
 
 use anteroom_room::allocation::CounterKey;
-pub use anteroom_room::ledger_exchange::{Expected, Identity, RecordVersion};
+pub use anteroom_room::ledger_exchange::{Expected, RecordVersion};
+pub use anteroom_room::store::{Durability, Identity, StoreFacts};
 use anteroom_room::time::Timestamp;
 
 /// Future that a store returns. It is boxed so that nodes need not know the type of their store: a
@@ -64,9 +65,20 @@ pub struct Loaded {
     pub now: Timestamp,
     /// The store's identity.
     pub identity: Identity,
+    /// Promise of the store about its writes.
+    pub durability: Durability,
 }
 
 impl Loaded {
+    /// Returns the facts about the store that its records depend on.
+    #[must_use]
+    pub fn store(&self) -> StoreFacts {
+        StoreFacts {
+            identity: self.identity,
+            durability: self.durability,
+        }
+    }
+
     /// Returns the state that a write based on this load must find.
     #[must_use]
     pub fn expected(&self) -> Expected {

@@ -14,12 +14,13 @@ use anteroom_room::ledger_exchange::{
     WriteOutcome,
 };
 pub use anteroom_room::ledger_exchange::{Exchange, LedgerRole};
+use anteroom_room::store::StoreFacts;
 use anteroom_room::sync::{Reply, SyncRequest};
 use anteroom_room::time::{DurationMs, Timestamp};
 use tokio::time::Instant;
 
 use crate::deployment;
-use crate::store::{Identity, Loaded, RecordKey, Store, StoreError, Swap};
+use crate::store::{Loaded, RecordKey, Store, StoreError, Swap};
 
 /// Ledger of one room in one store.
 #[derive(Clone)]
@@ -203,7 +204,7 @@ impl StoredLedger {
         loop {
             let mut ledger = self.open(&loaded, at).await?;
             let done = change(&mut ledger);
-            let value = self.encode(&ledger, loaded.identity);
+            let value = record::encode(&ledger);
             let swap = self
                 .store
                 .compare_and_swap(&self.key, loaded.expected(), value);
@@ -248,55 +249,43 @@ impl StoredLedger {
         } else {
             false
         };
-        if left.is_some() && seen.store == Some(loaded.identity) {
-            // No ledger begins, so no incarnation is drawn.
-            return Ok(InitialLedger::AsLeft.open(left));
+        let is_same = |before: StoreFacts| before.identity == seen.store.identity;
+        if self.role == LedgerRole::Alone || seen.written_to.is_some_and(is_same) {
+            // No incarnation is drawn.
+            let opening = InitialLedger::of(self.role, seen, Incarnation::ALONE, false);
+            return Ok(opening.open(left, seen.store));
         }
         let opening = InitialLedger::of(self.role, seen, (self.incarnations)()?, is_first_start);
-        if matches!(opening, InitialLedger::Epoch(..)) {
-            tracing::warn!(
+        match opening {
+            InitialLedger::Epoch(..) => tracing::warn!(
                 room = %self.room,
                 "the store is another server than before and may have lost its newest writes: \
                  nobody is admitted until all earlier leases have ended"
-            );
+            ),
+            InitialLedger::Probation(_) => tracing::warn!(
+                room = %self.room,
+                "the store came back as another server: nobody is admitted until all nodes have \
+                 reported again"
+            ),
+            _ => {}
         }
-        Ok(opening.open(left))
+        Ok(opening.open(left, seen.store))
     }
 
-    /// Splits a record into its facts and its ledger. A journal has one writer, so its records do
-    /// not name the store that wrote them.
+    /// Returns the state of a record, and its ledger.
     fn parse(&self, loaded: &Loaded) -> Result<(RecordState, Option<Ledger>), SyncError> {
-        let damaged = |source| SyncError::Record {
+        let found = loaded.record.as_ref();
+        let left = found.map(|found| record::decode(&found.value)).transpose();
+        let left = left.map_err(|source| SyncError::Record {
             room: self.room.clone(),
             source,
-        };
-        let mut seen = RecordState {
+        })?;
+        let seen = RecordState {
             expected: loaded.expected(),
-            store: None,
+            store: loaded.store(),
+            written_to: left.as_ref().map(Ledger::store),
         };
-        let Some(found) = &loaded.record else {
-            return Ok((seen, None));
-        };
-        let mut value = &found.value[..];
-        seen.store = Some(loaded.identity);
-        if self.role != LedgerRole::Alone {
-            let (keeper, rest) = value
-                .split_first_chunk()
-                .ok_or_else(|| damaged(LedgerRecordError::Damaged))?;
-            seen.store = Some(Identity(u64::from_be_bytes(*keeper)));
-            value = rest;
-        }
-        let ledger = record::decode(value).map_err(damaged)?;
-        Ok((seen, Some(ledger)))
-    }
-
-    fn encode(&self, ledger: &Ledger, keeper: Identity) -> Vec<u8> {
-        let record = record::encode(ledger);
-        if self.role == LedgerRole::Alone {
-            return record;
-        }
-        let keeper = keeper.0.to_be_bytes();
-        [&keeper[..], &record].concat()
+        Ok((seen, left))
     }
 
     fn failed(&self, source: StoreError) -> SyncError {
@@ -308,7 +297,8 @@ impl StoredLedger {
 }
 
 fn new_incarnation() -> Result<Incarnation, SyncError> {
-    getrandom::u64().map(Incarnation).map_err(SyncError::Random)
+    let random = getrandom::u64().map_err(SyncError::Random)?;
+    Ok(Incarnation::first(random))
 }
 
 /// Waits for a random time, so that other writers go first.

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use anteroom_sim::outcome::Invariant;
+use anteroom_sim::run::{ComebackKind, ComebackPlace};
 use anteroom_sim::seeds::coverage::Coverage;
 use anteroom_sim::seeds::{self, SeedRun};
 use clap::Parser;
@@ -55,6 +56,8 @@ struct Sum {
     digest: u64,
     broken: BTreeMap<u64, SeedRun>,
     coverage: Coverage,
+    /// Times in milliseconds from the return of a store until its ledger was open.
+    closed_ms: BTreeMap<(ComebackPlace, ComebackKind), Vec<u64>>,
 }
 
 fn main() -> ExitCode {
@@ -79,6 +82,7 @@ fn main() -> ExitCode {
         options.seeds, sum.steps, sum.admitted, sum.recovered, sum.digest
     );
     print_coverage(&sum.coverage);
+    print_reopenings(&sum.closed_ms);
     let mut by_invariant: BTreeMap<Invariant, u64> = BTreeMap::new();
     for run in sum.broken.values() {
         if let Some(violation) = &run.violation {
@@ -126,6 +130,24 @@ fn print_coverage(coverage: &Coverage) {
     );
     for (seeds, one, other) in pairs.iter().take(RAREST) {
         println!("{seeds:>8}  {one}, {other}");
+    }
+    println!();
+}
+
+/// Prints how long ledgers were closed after their stores came back with their data.
+fn print_reopenings(closed_ms: &BTreeMap<(ComebackPlace, ComebackKind), Vec<u64>>) {
+    println!("closed after a store came back:");
+    for ((place, kind), times) in closed_ms {
+        let mut times = times.clone();
+        times.sort_unstable();
+        let at = |share: usize| times[(times.len() - 1) * share / 100] as f64 / 1_000.0;
+        println!(
+            "{:>8}  {place:?}, {kind:?}: p50 {:.1} s, p90 {:.1} s, longest {:.1} s",
+            times.len(),
+            at(50),
+            at(90),
+            at(100)
+        );
     }
     println!();
 }
@@ -192,6 +214,10 @@ fn run(options: &Options, threads: usize) -> Sum {
                     // Independent of the order in which seeds end.
                     sum.digest = sum.digest.wrapping_add(run.digest);
                     sum.coverage.note(&scenario, run.elapsed);
+                    for reopening in &run.reopenings {
+                        let key = (reopening.place, reopening.kind);
+                        sum.closed_ms.entry(key).or_default().push(reopening.took.0);
+                    }
                     if run.violation.is_some() {
                         sum.broken.insert(seed, run);
                     }

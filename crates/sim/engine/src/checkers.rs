@@ -321,7 +321,12 @@ impl Checkers {
         }
     }
 
-    fn report(&mut self, promise: Invariant, now: Timestamp, seen: impl FnOnce() -> String) {
+    pub(crate) fn report(
+        &mut self,
+        promise: Invariant,
+        now: Timestamp,
+        seen: impl FnOnce() -> String,
+    ) {
         self.violation_count += 1;
         if self.violations.len() < VIOLATIONS_MAX {
             self.violations.push(Violation {

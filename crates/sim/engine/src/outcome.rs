@@ -160,4 +160,6 @@ pub enum Invariant {
     NoWaste,
     /// I6: a fault ends: leases are returned, intervals are freed, admissions continue.
     Recovery,
+    /// I7: a ledger whose store came back as another server grants again as soon as the rules say.
+    Reopening,
 }

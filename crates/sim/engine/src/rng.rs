@@ -19,6 +19,8 @@ pub(crate) enum Purpose {
     NodeStarts,
     /// Deployment of a seed.
     Deployment,
+    /// Promises of a seed's stores, and how they come back.
+    Comebacks,
 }
 
 /// Random draws from a stream of random words.
@@ -93,6 +95,7 @@ impl SimRng {
             Purpose::Network => 1,
             Purpose::NodeStarts => 2,
             Purpose::Deployment => 3,
+            Purpose::Comebacks => 4,
             Purpose::Arrivals(stream) => 16 + u64::from(stream),
         };
         Self::salted(seed, salt)

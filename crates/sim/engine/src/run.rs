@@ -7,6 +7,7 @@ mod checking;
 mod event;
 mod faults;
 mod numbers;
+mod reopening;
 mod replies;
 pub(crate) mod slab;
 mod syncing;
@@ -28,6 +29,8 @@ use crate::scenario::model::{FaultKind, Scenario};
 use crate::trace::{Digest, Trace};
 use crate::visitors::Population;
 use event::Event;
+use reopening::Comeback;
+pub use reopening::{ComebackKind, ComebackPlace, Reopening};
 use slab::Slab;
 use syncing::Message;
 
@@ -91,6 +94,9 @@ pub struct Simulation {
     events: u64,
     digest: Digest,
     trace: Option<Trace>,
+    /// Comebacks of stores whose ledgers are not open yet.
+    comebacks: Vec<Comeback>,
+    reopenings: Vec<Reopening>,
 }
 
 impl Simulation {
@@ -106,13 +112,14 @@ impl Simulation {
             allocation,
             ..plan.rules
         };
+        let begins_at = scenario.starts_at - WARM_UP - scenario.safe_after();
         let mut simulation = Self {
             room,
             rules,
-            now: scenario.starts_at - WARM_UP,
-            queue: Wheel::new((scenario.starts_at - WARM_UP).0),
+            now: begins_at,
+            queue: Wheel::new(begins_at.0),
             population: Population::new(plan, &scenario.data_centers, scenario.seed),
-            deployment: Deployment::new(scenario, rules, scenario.starts_at - WARM_UP),
+            deployment: Deployment::new(scenario, rules, begins_at),
             checkers: Checkers::new(scenario, allocation, rules.limits),
             measure: Measure::new(scenario),
             parked: Slab::default(),
@@ -120,6 +127,8 @@ impl Simulation {
             events: 0,
             digest: Digest::default(),
             trace: None,
+            comebacks: Vec::new(),
+            reopenings: Vec::new(),
             scenario: scenario.clone(),
         };
         simulation.plan_start();
@@ -131,6 +140,12 @@ impl Simulation {
     pub fn with_trace(mut self, lines: usize) -> Self {
         self.trace = Some(Trace::new(lines));
         self
+    }
+
+    /// Returns how long ledgers were closed after their stores came back.
+    #[must_use]
+    pub fn reopenings(&self) -> &[Reopening] {
+        &self.reopenings
     }
 
     /// Returns the trace, if one is kept.
@@ -289,6 +304,7 @@ impl Simulation {
         let observation = self.observe();
         self.checkers
             .check_progress(observation.of(&self.deployment), self.now);
+        self.check_reopened();
         self.plan(self.now + DurationMs::from_secs(1), Event::Second);
     }
 

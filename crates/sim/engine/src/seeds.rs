@@ -14,14 +14,14 @@ use anteroom_room::time::DurationMs;
 
 use crate::outcome::{Invariant, Violation};
 use crate::recording::Recording;
-use crate::run::Simulation;
+use crate::run::{Reopening, Simulation};
 use crate::scenario::model::{Behaviour, Scenario};
 pub use generate::scenario;
 
 /// Events after which a seed may end, if a visitor was admitted after the last fault.
 const STEPS: u64 = 4_000;
 /// Events after which a seed ends without that.
-const STEPS_MAX: u64 = 12_000;
+const STEPS_MAX: u64 = 14_000;
 /// `STEPS_MAX` of deployments that run longer because sessions are long.
 const STEPS_MAX_LONG: u64 = 60_000;
 /// `STEPS_MAX` of one of eight long runs, so that these run to their end.
@@ -54,6 +54,8 @@ pub struct SeedRun {
     pub admitted: u64,
     /// Whether a visitor was admitted after the end of the last fault.
     pub has_recovered: bool,
+    /// How long ledgers were closed after their stores came back.
+    pub reopenings: Vec<Reopening>,
     /// First violated invariant.
     pub violation: Option<Violation>,
 }
@@ -83,6 +85,7 @@ fn run_scenario(scenario: &Scenario) -> SeedRun {
     let has_recovered = simulation.has_recovered();
     let digest = simulation.digest();
     let (steps, elapsed) = (simulation.events(), simulation.elapsed());
+    let reopenings = simulation.reopenings().to_vec();
     let outcome = simulation.finish();
     SeedRun {
         seed: scenario.seed,
@@ -91,6 +94,7 @@ fn run_scenario(scenario: &Scenario) -> SeedRun {
         digest,
         admitted: outcome.stats.admitted,
         has_recovered,
+        reopenings,
         violation: outcome.violations.into_iter().next(),
     }
 }

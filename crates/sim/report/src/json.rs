@@ -84,5 +84,6 @@ pub(super) const fn promise(promise: Invariant) -> &'static str {
         Invariant::Order => "I4",
         Invariant::NoWaste => "I5",
         Invariant::Recovery => "I6",
+        Invariant::Reopening => "I7",
     }
 }

@@ -51,6 +51,7 @@ fn scenario(name: &str) -> Scenario {
         length: LENGTH,
         sample_every: DurationMs(1_000),
         global_lease: anteroom_room::ledger::LeaseTerms::ROOT.ttl,
+        durability: anteroom_room::store::Durability::Unknown,
         compare: KINDS.to_vec(),
         rooms: vec![RoomPlan {
             name: name.to_owned(),

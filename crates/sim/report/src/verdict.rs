@@ -108,6 +108,7 @@ fn violated(outcome: &Outcome) -> Option<String> {
         Invariant::Order => "no visitor behind the watermark is admitted",
         Invariant::NoWaste => "no eligible visitor waits while a slot is free",
         Invariant::Recovery => "the room recovers after a fault",
+        Invariant::Reopening => "the room opens again after its store came back",
     };
     let count = counted(count, "time", "times");
     let hint = match outcome.allocation {

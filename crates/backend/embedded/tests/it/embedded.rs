@@ -12,7 +12,7 @@ use anteroom_room::id::{DataCenterId, NodeId};
 use anteroom_room::rules::Limits;
 use anteroom_room::seats::SeatRow;
 use anteroom_room::sync::{
-    LeaseBalance, LeaseDemand, LeaseReply, LeaseUsage, Reply, RoomFacts, SyncRequest,
+    LeaseBalance, LeaseDemand, LeaseReply, LeaseUsage, RecordStamp, Reply, RoomFacts, SyncRequest,
 };
 use anteroom_room::time::{DurationMs, Minute, Timestamp};
 use anteroom_store::{
@@ -74,7 +74,9 @@ fn request(child: u64, number: u64, generation: u32, now: Timestamp) -> SyncRequ
         child: NodeId(child),
         data_center: DataCenterId(1),
         sent_at: now,
-        record_time: None,
+        stamp: RecordStamp::default(),
+        is_join: false,
+        known_closed: Timestamp::ZERO,
         is_read_under_parent: true,
         parent: None,
         witnessed_epoch: None,

@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use anteroom_config::{HostPort, Topology, ValkeyAddress};
+use anteroom_config::{HostPort, StorePromise, Topology, ValkeyAddress};
 use anteroom_room::allocation::{CounterKey, CounterScope};
 use anteroom_room::time::Minute;
 use anteroom_store::{CounterName, Expected, Loaded, RecordKey, Store, StoreError, Swap};
@@ -25,6 +25,7 @@ pub(crate) fn address(topology: Topology) -> ValkeyAddress {
         username: None,
         password: None,
         tls: None,
+        promise: StorePromise::default(),
     }
 }
 

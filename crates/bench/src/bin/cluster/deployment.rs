@@ -8,7 +8,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_config::{Config, HostPort, RoomConfig, Topology, ValkeyAddress};
+use anteroom_config::{Config, HostPort, RoomConfig, StorePromise, Topology, ValkeyAddress};
 use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock, RoomHandle, Stores};
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::DeploymentId;
@@ -280,6 +280,7 @@ pub(crate) fn connect(port: u16) -> anyhow::Result<Arc<dyn Store>> {
         username: None,
         password: None,
         tls: None,
+        promise: StorePromise::default(),
     };
     Ok(Arc::new(Valkey::new(&address, "anteroom")?))
 }

@@ -23,9 +23,12 @@ const GROWTH_MIN: u32 = 256;
 
 impl Ledger {
     /// Makes the next request to the root. Returns `None` at the root, and before the first request
-    /// of a node, when neither the time nor the settings are known. Replies to earlier requests no
-    /// longer count. Write the record before you send the request.
+    /// of a node, when neither the time nor the settings are known; nor in a probation. Replies to
+    /// earlier requests no longer count. Write the record before you send the request.
     pub fn poll_upstream(&mut self, now: Timestamp) -> Option<SyncRequest> {
+        if self.probation.is_some() {
+            return None;
+        }
         self.advance(now);
         let settings = self.settings?;
         let minute = self.clock_at.minute();
@@ -59,7 +62,9 @@ impl Ledger {
             replaces: Vec::new(),
             data_center: upstream.data_center,
             sent_at: at,
-            record_time: None,
+            stamp: upstream.stamp(),
+            is_join: false,
+            known_closed: upstream.snapshot.closed_through,
             is_read_under_parent: upstream.is_read_under_parent,
             parent: upstream.parent,
             witnessed_epoch: upstream
@@ -71,12 +76,9 @@ impl Ledger {
             is_final: is_unused && !upstream.lease.is_live(at),
             balance: leased.plus(pool),
             demand: LeaseDemand {
-                slots: keep.admissions.saturating_add(leased.seats),
-                next_minute: keep.next_minute.saturating_add(leased.next_minute),
                 movers_now: claims - movers_reserved,
-                movers_expected: 0,
                 movers_reserved,
-                credits: keep.credits.saturating_add(leased.credits),
+                ..demand(keep, leased)
             },
             used: upstream.used,
             admitted,
@@ -246,5 +248,15 @@ impl Ledger {
         let excess = admitted.len().saturating_sub(MINUTES_KEPT);
         admitted.drain(..excess);
         admitted
+    }
+}
+
+/// Returns the demand for the balance to keep and the children's balances.
+fn demand(keep: LeaseBalance, leased: LeaseBalance) -> LeaseDemand {
+    LeaseDemand {
+        slots: keep.admissions.saturating_add(leased.seats),
+        next_minute: keep.next_minute.saturating_add(leased.next_minute),
+        credits: keep.credits.saturating_add(leased.credits),
+        ..LeaseDemand::default()
     }
 }

@@ -78,6 +78,7 @@ impl Ledger {
         let before = old.filter(|_| !has_no_slots);
         let terms_version = before.map_or(self.terms_version, |old| old.terms_version);
         self.logouts.note_return(request);
+        let (has_reported, is_safe) = self.standing_of(request, old);
         let child = Child {
             process: request.process,
             data_center: request.data_center,
@@ -105,9 +106,12 @@ impl Ledger {
                 .map_or(0, |_| request.rejects_through),
             settings: request.settings,
             terms_version,
+            has_reported,
+            is_safe,
         };
+        let version = self.returnable_version();
         if let (Some(upstream), Some(old)) = (&mut self.upstream, old) {
-            upstream.handle_use(old, &child, self.terms_version);
+            upstream.handle_use(old, &child, version);
         }
         self.insert_child(request.child, child);
         self.agree_on_terms();
@@ -121,14 +125,33 @@ impl Ledger {
         self.handle_revocations(request);
     }
 
+    /// Returns whether a child counts as having reported to the present store, and whether its name is
+    /// safe there, after this request. `old` is its record before.
+    fn standing_of(&self, request: &SyncRequest, old: Option<&Child>) -> (bool, bool) {
+        let names_store = request.stamp.store == Some(self.store.identity);
+        let vouches =
+            |old: &Child| names_store && request.stamp.safe_generation == Some(old.generation);
+        let has_reported = self.probation.is_none() || old.is_some_and(|old| old.has_reported);
+        let is_safe = self.store.safe_after() == DurationMs::ZERO
+            || old.is_some_and(|old| old.is_safe || vouches(old));
+        (has_reported || names_store, is_safe)
+    }
+
+    /// Returns the version of the settings whose grants return to the pool; `None` while nothing
+    /// does, because the pool was dropped.
+    fn returnable_version(&self) -> Option<u32> {
+        Some(self.terms_version).filter(|_| self.probation.is_none())
+    }
+
     /// Handles the goodbye of a child that has just reported.
     pub(super) fn handle_goodbye(&mut self, request: &SyncRequest, now: Timestamp) {
         let node = request.child;
         if let Some(before) = self.children.get(&node) {
             let mut child = before.clone();
             child.balance = LeaseBalance::default();
+            let version = self.returnable_version();
             if let Some(upstream) = &mut self.upstream {
-                upstream.handle_use(before, &child, self.terms_version);
+                upstream.handle_use(before, &child, version);
             }
             let drained_by = child.ends_at_child_at + self.longest_seat;
             self.insert_child(node, child);

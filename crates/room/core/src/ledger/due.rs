@@ -37,7 +37,8 @@ impl Ledger {
     /// request works like a lock with expiry, and the node that made it carries it.
     #[must_use]
     pub fn is_upstream_due(&self, is_wanted: bool, now: Timestamp) -> bool {
-        let Some(upstream) = self.upstream.as_deref() else {
+        let is_open = self.probation.is_none();
+        let Some(upstream) = self.upstream.as_deref().filter(|_| is_open) else {
             return false;
         };
         let pause = if upstream.lease.is_waiting_for_reply() {
@@ -97,7 +98,10 @@ impl Ledger {
         if self.awaits_rejections() {
             return UPSTREAM_PERIOD_REVOKED;
         }
-        let has_unreported = |up: &Upstream| up.has_demand || up.reported_nodes != self.sums.nodes;
+        let has_unreported = |up: &Upstream| {
+            let is_closed = !up.is_safe || up.snapshot.reopens_at.is_some();
+            is_closed || up.has_demand || up.reported_nodes != self.sums.nodes
+        };
         let is_idle = !self.upstream.as_deref().is_some_and(has_unreported)
             && self.sums.row.is_empty()
             && self.sums.waiting_total == 0

@@ -90,7 +90,11 @@ impl Ledger {
             minute,
             ..LeaseBalance::default()
         };
-        let Some(child) = self.children.get(&request.child) else {
+        let Some(child) = self
+            .children
+            .get(&request.child)
+            .filter(|child| child.is_safe)
+        else {
             return nothing;
         };
         let at = self.clock_at.max(request.sent_at);
@@ -155,7 +159,7 @@ impl Ledger {
         if let Some(upstream) = &self.upstream {
             return upstream.lease.balance().seats;
         }
-        let Some(terms) = self.settings.filter(|_| self.reserve.is_none()) else {
+        let Some(terms) = self.settings.filter(|_| self.is_open()) else {
             return 0;
         };
         let taken = u64::from(self.active()) + u64::from(self.phantoms()) + self.seats_leased();
@@ -208,7 +212,7 @@ impl Ledger {
     /// limit of one a minute does not wait for the minute's end. Zero for a minute that is
     /// forgotten, or that no clock has reached.
     pub(super) fn admissions_allowed(&self, at: Timestamp, minute: Minute) -> u64 {
-        let Some(terms) = self.settings.filter(|_| self.reserve.is_none()) else {
+        let Some(terms) = self.settings.filter(|_| self.is_open()) else {
             return 0;
         };
         let running = self.clock_at.minute();

@@ -6,9 +6,11 @@ use alloc::collections::BTreeMap;
 
 use super::sums::Sums;
 use super::{
-    Child, DepartedChild, Group, Ledger, Logouts, OrphanedWaiting, Reserve, RevokedList, Upstream,
+    Child, DepartedChild, Group, Ledger, Logouts, OrphanedWaiting, Probation, Reserve, RevokedList,
+    Upstream,
 };
 use crate::id::{DataCenterId, Incarnation, NodeId};
+use crate::store::StoreFacts;
 use crate::sync::RoomFacts;
 use crate::time::{DurationMs, Minute, Timestamp};
 
@@ -18,6 +20,8 @@ use crate::time::{DurationMs, Minute, Timestamp};
 #[expect(missing_docs, reason = "documented at the fields of the ledger")]
 pub struct LedgerParts<'a> {
     pub incarnation: Incarnation,
+    pub store: StoreFacts,
+    pub probation: Option<Probation>,
     pub upstream: Option<Cow<'a, Upstream>>,
     pub reserve: Option<Reserve>,
     pub has_reserved: bool,
@@ -51,6 +55,8 @@ impl Ledger {
     pub fn to_parts(&self) -> LedgerParts<'_> {
         LedgerParts {
             incarnation: self.incarnation,
+            store: self.store,
+            probation: self.probation,
             upstream: self.upstream.as_deref().map(Cow::Borrowed),
             reserve: self.reserve,
             has_reserved: self.has_reserved,
@@ -80,6 +86,8 @@ impl Ledger {
         let upstream = parts.upstream.map(Cow::into_owned);
         let mut ledger = Self {
             incarnation: parts.incarnation,
+            store: parts.store,
+            probation: parts.probation,
             upstream: upstream.map(Box::new),
             reserve: parts.reserve,
             has_reserved: parts.has_reserved,

@@ -12,7 +12,7 @@ use crate::id::Incarnation;
 use crate::sync::SyncRequest;
 use crate::time::{DurationMs, Timestamp};
 
-use super::{FORGOTTEN_AFTER, LeaseTerms, Logouts, RevokedList};
+use super::{FORGOTTEN_AFTER, LeaseTerms, Logouts};
 
 /// Time in which all seats and admissions that the limits allow count as used.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -25,11 +25,23 @@ pub struct Reserve {
     pub is_clock_known: bool,
     /// Longest time for which an earlier lease may still run.
     pub ttl: DurationMs,
-    /// Whether a child is a witness of an earlier ledger. Without one this may be a first start,
-    /// and the reserve lasts only as long as a witness may take to report.
-    pub is_certain: bool,
+    /// Cause, which decides how long it lasts.
+    pub cause: ReserveCause,
     /// End of the reserve, unless a longer seat is reported.
     pub ends_at: Timestamp,
+}
+
+/// Cause of a reserve, which decides how long it lasts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ReserveCause {
+    /// No child is a witness of an earlier ledger, so this may be a first start: until every
+    /// witness has had the time to report.
+    MayBeFirstStart,
+    /// Certain loss: until every earlier lease and seat has ended.
+    Loss,
+    /// Loss without active visitors, on the operator's word: until every earlier lease and the
+    /// minute of its admissions have ended.
+    LossWithoutVisitors,
 }
 
 impl Ledger {
@@ -42,7 +54,7 @@ impl Ledger {
             began_at: Timestamp::ZERO,
             is_clock_known: false,
             ttl: lease_terms.ttl,
-            is_certain: false,
+            cause: ReserveCause::MayBeFirstStart,
             ends_at: Timestamp::ZERO,
         };
         Self {
@@ -76,7 +88,7 @@ impl Ledger {
             began_at: at,
             is_clock_known: true,
             ttl: at.until_next_minute(),
-            is_certain: false,
+            cause: ReserveCause::MayBeFirstStart,
             ends_at: at.minute().next().starts_at(),
         };
         Self {
@@ -94,11 +106,11 @@ impl Ledger {
             longest_seat: self.longest_seat,
             clock_at: self.clock_at,
             as_of: self.as_of,
+            store: self.store,
             ..Self::new()
         };
-        let version = self.revoked.version() + (1 << 32);
-        let kept = self.revoked.iter().map(|(entry, _)| (entry, version));
-        fresh.revoked = RevokedList::from_parts(version, kept);
+        fresh.revoked = core::mem::take(&mut self.revoked);
+        fresh.revoked.raise_version();
         for (&data_center, group) in &self.groups {
             let kept = fresh.groups.entry(data_center).or_default();
             kept.closed_through = group.closed_through;
@@ -109,10 +121,21 @@ impl Ledger {
         self.assert_sound();
     }
 
-    /// Ends the reserve on the operator's command: no visitor is active.
-    pub fn assume_empty(&mut self) {
-        self.reserve = None;
-        self.has_reserved = true;
+    /// Shortens the time in which nothing is granted on the operator's command: no visitor is
+    /// active. After a certain loss, nodes may still have leases and admissions of the minute that
+    /// no record knows, so these are waited for.
+    pub fn assume_empty(&mut self, lease_terms: LeaseTerms) {
+        if self.probation.is_some() {
+            self.start_over(lease_terms, None);
+        }
+        match &mut self.reserve {
+            Some(reserve) if reserve.cause == ReserveCause::MayBeFirstStart => self.reserve = None,
+            Some(reserve) => {
+                reserve.cause = ReserveCause::LossWithoutVisitors;
+                reserve.ends_at = reserve.end(DurationMs::ZERO);
+            }
+            None => {}
+        }
         // Without active visitors there is no ticket to reject.
         self.logouts = Logouts::default();
         self.assert_sound();
@@ -134,8 +157,7 @@ impl Ledger {
         if epoch == self.incarnation.epoch() {
             return;
         }
-        let is_certain = self.reserve.is_some_and(|reserve| reserve.is_certain);
-        if !self.has_reserved && !is_certain {
+        if !self.has_reserved && !self.is_loss_certain() {
             self.begin_reserve(lease_terms.ttl, at);
         }
     }
@@ -154,12 +176,7 @@ impl Ledger {
             self.logouts
                 .note_goodbye(reserve.began_at + FORGOTTEN_AFTER);
         }
-        let ends_at = if reserve.is_certain {
-            end_of(reserve.began_at, reserve.ttl, longest)
-        } else {
-            reserve.began_at + reserve.ttl
-        };
-        reserve.ends_at = reserve.ends_at.max(ends_at);
+        reserve.ends_at = reserve.ends_at.max(reserve.end(longest));
     }
 
     /// Ends the reserve when its time is over by all clocks, and every data center has freed the
@@ -172,26 +189,40 @@ impl Ledger {
             reserve.is_clock_known && reserve.ends_at <= self.agreed_now() && groups.all(is_closed)
         };
         if self.reserve.is_some_and(is_over) {
-            self.has_reserved |= self.reserve.is_some_and(|reserve| reserve.is_certain);
+            self.has_reserved |= self.is_loss_certain();
             self.reserve = None;
         }
     }
 
     fn begin_reserve(&mut self, ttl: DurationMs, at: Timestamp) {
-        let began_at = self.clock_at.max(at);
-        self.reserve = Some(Reserve {
-            began_at,
+        let mut reserve = Reserve {
+            began_at: self.clock_at.max(at),
             is_clock_known: false,
             ttl,
-            is_certain: true,
-            ends_at: end_of(began_at, ttl, self.longest_seat),
-        });
+            cause: ReserveCause::Loss,
+            ends_at: Timestamp::ZERO,
+        };
+        reserve.ends_at = reserve.end(self.longest_seat);
+        self.reserve = Some(reserve);
+    }
+
+    fn is_loss_certain(&self) -> bool {
+        let cause = self.reserve.map(|reserve| reserve.cause);
+        cause.is_some_and(|cause| cause != ReserveCause::MayBeFirstStart)
     }
 }
 
-/// Returns the time by which every earlier lease and seat has ended, and the newest minute of which
-/// admissions were granted.
-fn end_of(began_at: Timestamp, ttl: DurationMs, longest_seat: DurationMs) -> Timestamp {
-    let newest_minute = (began_at + GRANT_AHEAD + CLOCKS_APART).minute();
-    (began_at + ttl + longest_seat).max(newest_minute.next().starts_at())
+impl Reserve {
+    /// Returns the time by which every earlier lease and seat has ended, and the newest minute of
+    /// which admissions were granted, as far as the cause requires it.
+    fn end(self, longest_seat: DurationMs) -> Timestamp {
+        let newest_minute = (self.began_at + GRANT_AHEAD + CLOCKS_APART).minute();
+        let lease_end = self.began_at + self.ttl;
+        let minute_end = newest_minute.next().starts_at();
+        match self.cause {
+            ReserveCause::MayBeFirstStart => lease_end,
+            ReserveCause::Loss => (lease_end + longest_seat).max(minute_end),
+            ReserveCause::LossWithoutVisitors => lease_end.max(minute_end),
+        }
+    }
 }

@@ -34,6 +34,15 @@ impl RevokedList {
         }
     }
 
+    /// Raises the version above all that a lost record may have had, so that children get all
+    /// entries again.
+    pub(super) fn raise_version(&mut self) {
+        self.version += 1 << 32;
+        for (_, came_at) in self.entries.values_mut() {
+            *came_at = self.version;
+        }
+    }
+
     /// Iterates over all entries, with the versions at which they came.
     pub fn iter(&self) -> impl Iterator<Item = (Revocation, u64)> + '_ {
         self.entries.values().copied()

@@ -70,15 +70,15 @@ impl Ledger {
         now: Timestamp,
     ) -> Snapshot {
         let here = LocalView::of(self, data_center, at);
-        let Some(upstream) = &self.upstream else {
-            return self.own_snapshot(&here);
+        let is_known =
+            |upstream: &Upstream| upstream.is_snapshot_fresh(now) && upstream.lease.is_live(at);
+        let mut snapshot = match self.upstream.as_deref() {
+            None => self.own_snapshot(&here),
+            Some(upstream) if is_known(upstream) => snapshot_with_root(&here, upstream, now),
+            Some(upstream) => self.snapshot_without_root(&here, upstream, now),
         };
-        let is_known = upstream.is_snapshot_fresh(now) && upstream.lease.is_live(at);
-        if is_known {
-            snapshot_with_root(&here, upstream, now)
-        } else {
-            self.snapshot_without_root(&here, upstream, now)
-        }
+        snapshot.reopens_at = snapshot.reopens_at.max(self.probation_ends_at());
+        snapshot
     }
 
     fn own_snapshot(&self, here: &LocalView) -> Snapshot {

@@ -3,13 +3,14 @@
 mod far;
 mod logouts;
 mod missing_reports;
+mod probation;
 
 use alloc::vec;
 
 use super::*;
 use crate::id::VisitorId;
 use crate::rules::Limits;
-use crate::sync::{LeaseDemand, LeaseReply, Revocation};
+use crate::sync::{LeaseDemand, LeaseReply, RecordStamp, Revocation};
 
 pub(crate) const START: Timestamp = Timestamp(1_694_432_700_000);
 const LONGEST: DurationMs = DurationMs(310_000);
@@ -21,7 +22,9 @@ pub(crate) fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
         replaces: Vec::new(),
         data_center: DataCenterId(1),
         sent_at: START,
-        record_time: None,
+        stamp: RecordStamp::default(),
+        is_join: false,
+        known_closed: Timestamp::ZERO,
         is_read_under_parent: true,
         parent: (generation != 0).then_some(Incarnation(0)),
         witnessed_epoch: None,
@@ -86,7 +89,7 @@ fn leased_slots_are_not_granted_again() {
     other.demand.slots = 5;
     let (ledger, reply) = grant(ten_leased(0), &other, START);
     assert_eq!(reply.granted.seats, 0);
-    assert!(reply.snapshot.is_exhausted());
+    assert!(reply.snapshot.is_exhausted(START));
     assert_eq!(ledger.seats_leased(), 10);
 }
 
@@ -141,7 +144,8 @@ fn a_lease_given_up_is_void_and_so_are_its_claims() {
         Reply::Void {
             child: NodeId(1),
             number: 2,
-            incarnation: Incarnation(0)
+            incarnation: Incarnation(0),
+            store: StoreFacts::default(),
         }
     );
     assert_eq!(ledger.phantoms(), 10, "nothing was returned");
@@ -346,12 +350,12 @@ fn a_clock_that_is_an_hour_ahead_closes_nothing_before_its_time() {
 fn only_requests_to_this_incarnation_advance_record_time() {
     let (ledger, _) = grant(Ledger::new(), &request(1, 1, 0), START);
     let mut other = request(1, 2, 1);
-    other.record_time = Some(START + LEASE_TTL);
+    other.stamp.time = Some(START + LEASE_TTL);
     assert_eq!(ledger.time_of(&other), START + LEASE_TTL);
     other.parent = Some(Incarnation(9));
     assert_eq!(ledger.time_of(&other), START, "the time of another record");
     other.parent = Some(Incarnation::ALONE);
-    other.record_time = Some(START - LEASE_TTL);
+    other.stamp.time = Some(START - LEASE_TTL);
     assert_eq!(ledger.time_of(&other), START, "it came late");
 }
 

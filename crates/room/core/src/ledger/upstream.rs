@@ -14,9 +14,13 @@ use super::closing::CLOCKS_APART;
 use super::due::{UPSTREAM_PERIOD, UPSTREAM_TIME_OUT_MAX};
 use super::grant::saturating_u32;
 use super::{Child, Ledger, Logouts, RevokedList};
-use crate::id::{DataCenterId, Epoch, Incarnation};
+use crate::id::{DataCenterId, Epoch, Incarnation, NodeId};
 use crate::lease::Lease;
-use crate::sync::{LeaseBalance, LeaseDemand, LeaseReply, LeaseUsage, Reply, Revocation, Snapshot};
+use crate::record_view::RecordedLease;
+use crate::store::StoreFacts;
+use crate::sync::{
+    LeaseBalance, LeaseDemand, LeaseReply, LeaseUsage, RecordStamp, Reply, Revocation, Snapshot,
+};
 use crate::time::{DurationMs, Timestamp};
 
 /// Interval at which a node looks for a late reply.
@@ -34,6 +38,12 @@ pub struct Upstream {
     pub parent: Option<Incarnation>,
     /// Whether a clock was read since then: that of a child that knows the epoch.
     pub is_read_under_parent: bool,
+    /// Store of the root's record in the newest reply; `None` before the first.
+    pub store: Option<StoreFacts>,
+    /// Time of the root's record in that reply.
+    pub root_time: Timestamp,
+    /// Whether its name is safe in the root's record: before, it is granted nothing.
+    pub is_safe: bool,
     /// Newest request whose reply was applied; `None` before the first.
     pub applied_reply: Option<u64>,
     /// Usage of all leases in this incarnation.
@@ -67,6 +77,16 @@ pub struct Upstream {
     pub known_to_children: u64,
     /// Recent grants to children.
     pub demand: UpstreamDemand,
+}
+
+/// Permission of a child to carry a request to the root.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Carrier {
+    /// Any request.
+    Any,
+    /// Only the first request of this ledger. Its name is not safe in the record yet, so that the
+    /// record may forget with it that the request was sent.
+    OnlyToJoin,
 }
 
 /// Grants to children in this upstream period and in the one before.
@@ -122,6 +142,9 @@ impl Upstream {
             lease: Lease::default(),
             parent: None,
             is_read_under_parent: false,
+            store: None,
+            root_time: Timestamp::ZERO,
+            is_safe: false,
             applied_reply: None,
             used: LeaseUsage::default(),
             snapshot: Snapshot::default(),
@@ -141,6 +164,26 @@ impl Upstream {
         }
     }
 
+    /// Returns the lease as the root's record has it; `None` before the first reply.
+    #[must_use]
+    pub fn recorded_lease(&self) -> Option<RecordedLease> {
+        Some(RecordedLease {
+            generation: self.lease.generation()?,
+            incarnation: self.parent?,
+            store: self.store?,
+            record_time: self.root_time,
+        })
+    }
+
+    /// Returns what the ledger knows of the root's store. The node that carries a request adds what
+    /// it knows of the root's record.
+    pub(super) fn stamp(&self) -> RecordStamp {
+        RecordStamp {
+            store: self.store.map(|store| store.identity),
+            ..RecordStamp::default()
+        }
+    }
+
     /// Returns how long a child may use a grant of now.
     pub(super) fn left(&self, at: Timestamp) -> DurationMs {
         self.lease.ends_at().since(at + CLOCKS_APART)
@@ -154,13 +197,13 @@ impl Upstream {
     }
 
     /// Takes back the part of a child's balance that it neither used nor still has. Grants under
-    /// other settings than those of `version` return to the root.
-    pub(super) fn handle_use(&mut self, old: &Child, new: &Child, version: u32) {
+    /// other settings than those of `version` return to the root; all do if it is `None`.
+    pub(super) fn handle_use(&mut self, old: &Child, new: &Child, version: Option<u32>) {
         let seats_used = new.used.seats.saturating_sub(old.used.seats);
         let credits_used = new.used.credits.saturating_sub(old.used.credits);
         self.used.seats += seats_used;
         self.used.credits += credits_used;
-        if old.terms_version != version {
+        if Some(old.terms_version) != version {
             return;
         }
         let left = |old: u32, new: u32, used: u64| {
@@ -254,6 +297,20 @@ impl Ledger {
         }
     }
 
+    /// Returns whether a child may carry a request to the root; `None` if not. One that has left
+    /// carries the returns of its data center.
+    #[must_use]
+    pub fn carrier(&self, child: NodeId) -> Option<Carrier> {
+        let upstream = self.upstream.as_deref()?;
+        match self.children.get(&child) {
+            Some(child) if !child.is_safe => {
+                let is_first = upstream.lease.generation().is_none();
+                is_first.then_some(Carrier::OnlyToJoin)
+            }
+            _ => Some(Carrier::Any),
+        }
+    }
+
     /// Applies a reply of the root. Returns whether it was to the newest request.
     pub fn handle_upstream(&mut self, reply: Reply, now: Timestamp) -> bool {
         let is_newest = self.apply_root_reply(reply, now);
@@ -262,7 +319,9 @@ impl Ledger {
     }
 
     fn apply_root_reply(&mut self, reply: Reply, now: Timestamp) -> bool {
-        let Some(upstream) = self.upstream.as_deref_mut() else {
+        // A reply to a request before the store came back is not of this record.
+        let is_open = self.probation.is_none();
+        let Some(upstream) = self.upstream.as_deref_mut().filter(|_| is_open) else {
             return false;
         };
         match reply {
@@ -272,12 +331,17 @@ impl Ledger {
             Reply::Void {
                 number,
                 incarnation,
+                store,
                 ..
             } => {
                 let is_other = upstream.parent.is_some_and(|known| known != incarnation);
                 let is_newest = upstream.lease.handle_void(number);
+                if is_newest {
+                    upstream.store = Some(store);
+                }
                 if is_newest && is_other {
-                    self.begin_incarnation_under(incarnation);
+                    let next = self.incarnation.next(incarnation.0);
+                    self.begin_incarnation_below(next);
                 }
                 is_newest
             }
@@ -297,6 +361,16 @@ impl Ledger {
         };
         upstream.is_read_under_parent &= upstream.parent == Some(lease_reply.incarnation);
         upstream.parent = Some(lease_reply.incarnation);
+        let known = upstream.store.replace(lease_reply.store);
+        let has_changed = known.is_some_and(|known| known.identity != lease_reply.store.identity);
+        if has_changed {
+            // The root may have forgotten logouts that it had confirmed.
+            let entries = self.revoked.to_vec().into_iter();
+            upstream.unconfirmed = entries.map(Revocation::without_seat).collect();
+            upstream.revoked_version = 0;
+        }
+        upstream.root_time = lease_reply.record_time;
+        upstream.is_safe = lease_reply.is_safe;
         upstream.applied_reply = Some(lease_reply.number);
         upstream.witnessed_epoch = None;
         upstream.snapshot = lease_reply.snapshot;
@@ -323,21 +397,19 @@ impl Ledger {
         self.close_through(data_center, closed);
     }
 
-    /// Starts over after the root lost its record. The root's reserve covers earlier leases, and
-    /// seats are counted anew from here on. The children see a new incarnation and do so too.
-    fn begin_incarnation_under(&mut self, root: Incarnation) {
+    /// Starts over after the root lost its record, or this ledger lost grants. The root knows the
+    /// earlier leases, or its reserve covers them, and seats are counted anew from here on. The
+    /// children see a new incarnation and do so too.
+    pub(super) fn begin_incarnation_below(&mut self, incarnation: Incarnation) {
         let Some(old) = self.upstream.take() else {
             return;
         };
-        // Two nodes that apply it at once must arrive at the same incarnation.
-        let incarnation = Incarnation(
-            self.incarnation.0.rotate_left(23) ^ root.0.wrapping_mul(0x9e37_79b9_7f4a_7c15),
-        );
         let mut fresh = Self::below_root(incarnation, old.data_center);
         fresh.settings = self.settings;
         fresh.longest_seat = self.longest_seat;
         fresh.clock_at = self.clock_at;
         fresh.as_of = self.as_of;
+        fresh.store = self.store;
         fresh.revoked = core::mem::take(&mut self.revoked);
         if let Some(upstream) = fresh.upstream.as_deref_mut() {
             upstream.witnessed_epoch = Some(old.snapshot.epoch);

@@ -3,10 +3,13 @@
 use alloc::collections::BTreeMap;
 
 use super::Room;
-use crate::id::Epoch;
+use crate::id::{Epoch, Incarnation};
 use crate::ledger::LEASE_TTL;
 use crate::seats::SeatRow;
-use crate::sync::{LeaseBalance, LeaseDemand, LeaseUsage, Reply, RoomFacts, Snapshot, SyncRequest};
+use crate::store::Identity;
+use crate::sync::{
+    LeaseBalance, LeaseDemand, LeaseUsage, RecordStamp, Reply, RoomFacts, Snapshot, SyncRequest,
+};
 use crate::time::{DurationMs, Timestamp};
 use crate::watermark::{WaitingCounts, compact};
 
@@ -116,7 +119,9 @@ impl Room {
             replaces: self.replaces.clone(),
             data_center: self.identity.data_center,
             sent_at: now,
-            record_time: None,
+            stamp: RecordStamp::default(),
+            is_join: false,
+            known_closed: self.snapshot.closed_through,
             is_read_under_parent: self.parent.is_some(),
             parent: self.parent,
             witnessed_epoch: self.witnessed,
@@ -179,7 +184,7 @@ impl Room {
                 self.replaces.clear();
                 self.in_touch_until = self.lease.ends_at();
                 self.applied_reply = Some(lease_reply.number);
-                self.parent = Some(lease_reply.incarnation);
+                self.note_parent(lease_reply.incarnation, lease_reply.store.identity);
                 if let Some(list) = lease_reply.revoked {
                     self.revoked.add_listed(list);
                 }
@@ -225,6 +230,16 @@ impl Room {
             .map(|(rank, _)| (rank, self.latest_refresh(rank, now)));
         let latest: BTreeMap<Timestamp, Timestamp> = latest.collect();
         self.waiting.inherit(counts, |rank| latest[&rank]);
+    }
+
+    /// Notes the ledger that replied. If its store came back as another server, it may have
+    /// forgotten revocations that it had confirmed: all are reported again.
+    fn note_parent(&mut self, incarnation: Incarnation, store: Identity) {
+        let known = self.parent_store.replace(store);
+        if self.parent == Some(incarnation) && known.is_some_and(|known| known != store) {
+            self.revoked.begin_row();
+        }
+        self.parent = Some(incarnation);
     }
 
     /// Starts over with another ledger. The old one's parent, or its reserve, covers what was done

@@ -198,7 +198,7 @@ impl Room {
     fn is_parent_exhausted(&self, now: Timestamp) -> bool {
         // A new minute brings new admissions, which the snapshot does not contain yet.
         let is_same_minute = self.snapshot.as_of.minute() == now.minute();
-        self.snapshot.is_exhausted() && is_same_minute && self.is_snapshot_fresh(now)
+        self.snapshot.is_exhausted(now) && is_same_minute && self.is_snapshot_fresh(now)
     }
 
     /// Whether the snapshot may reject a visitor: a busy room would not have a newer one.

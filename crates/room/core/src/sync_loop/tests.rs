@@ -53,6 +53,7 @@ impl Node {
             reply: Reply::Stale,
             upstream_sync,
             other_sync_back_after: None,
+            root_lease: None,
         };
         let both = (&request, &exchange);
         let is_present =
@@ -97,6 +98,7 @@ fn a_sync_that_timed_out_is_repeated_after_a_pause() {
         reply: Reply::Stale,
         upstream_sync: None,
         other_sync_back_after: None,
+        root_lease: None,
     };
     let late = (&request, &exchange);
     let (room, now) = (&node.room, node.now);

@@ -47,5 +47,5 @@ fn may_have_seat(room: &Room, now: Timestamp) -> bool {
         && rules.opens_at.is_none_or(|opens_at| opens_at <= now)
         && room.has_live_lease(now)
         && room.degraded(now).is_none()
-        && (!snapshot.is_exhausted() || snapshot.leased > 0)
+        && (!snapshot.is_exhausted(now) || snapshot.leased > 0)
 }

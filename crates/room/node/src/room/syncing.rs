@@ -155,7 +155,7 @@ impl RoomHandle {
                 self.learn_overrides().await?;
                 self.locked(|room, now| room.poll_sync(now))
             };
-            sync.parent_clock.stamp(&mut request, self.rounds.now());
+            sync.parent_view.stamp(&mut request, self.rounds.now());
             let parent = &self.ledgers.parent;
             let exchange = parent.exchange(&request, sync.root_reply.as_ref(), sync.is_wanted);
             Ok((request.clone(), exchange.await?))

@@ -12,22 +12,15 @@ use anteroom_room::ledger::{Ledger, LedgerParts, UnsoundLedger};
 
 use record::LedgerRecord;
 
-/// Version that this program writes.
-const VERSION: u8 = 7;
-
-/// Previous version, which this program still reads. It lacks the byte at the end, which says
-/// whether a clock was read under the parent. Until the next such reading a reserve lasts longer.
-const VERSION_BEFORE: u8 = 6;
+/// Version that this program writes and reads.
+const VERSION: u8 = 8;
 
 /// Error of decoding a ledger.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LedgerRecordError {
     /// The record was written by an unknown version of this program.
-    #[error(
-        "ledger record of version {found}, this program reads versions {VERSION_BEFORE} and \
-         {VERSION}"
-    )]
+    #[error("ledger record of version {found}, this program reads version {VERSION}")]
     Version {
         /// The version byte, 0 if there is none.
         found: u8,
@@ -57,21 +50,12 @@ pub fn encode(ledger: &Ledger) -> Vec<u8> {
 /// [`LedgerRecordError`] if the bytes are no ledger of this version.
 pub fn decode(bytes: &[u8]) -> Result<Ledger, LedgerRecordError> {
     match bytes.split_first() {
-        Some((&version @ (VERSION | VERSION_BEFORE), rest)) => {
-            let (record, left): (LedgerRecord, _) =
-                postcard::take_from_bytes(rest).map_err(|_| LedgerRecordError::Damaged)?;
-            let is_read_under_parent = match (version, left) {
-                (VERSION_BEFORE, []) | (VERSION, [0]) => false,
-                (VERSION, [1]) => true,
+        Some((&VERSION, rest)) => {
+            let record: LedgerRecord = match postcard::take_from_bytes(rest) {
+                Ok((record, [])) => record,
                 _ => return Err(LedgerRecordError::Damaged),
             };
-            let mut parts = LedgerParts::from(record);
-            match &mut parts.upstream {
-                Some(upstream) => upstream.to_mut().is_read_under_parent = is_read_under_parent,
-                None if is_read_under_parent => return Err(LedgerRecordError::Damaged),
-                None => {}
-            }
-            Ledger::from_parts(parts).map_err(LedgerRecordError::Unsound)
+            Ledger::from_parts(record.into()).map_err(LedgerRecordError::Unsound)
         }
         first => Err(LedgerRecordError::Version {
             found: first.map_or(0, |(&found, _)| found),
@@ -80,13 +64,8 @@ pub fn decode(bytes: &[u8]) -> Result<Ledger, LedgerRecordError> {
 }
 
 fn encode_parts(parts: LedgerParts<'_>) -> Vec<u8> {
-    let upstream = parts.upstream.as_deref();
-    let is_read_under_parent = upstream.is_some_and(|upstream| upstream.is_read_under_parent);
     let record = LedgerRecord::from(parts);
-    let start = vec![VERSION];
-    let mut bytes = postcard::to_extend(&record, start).expect("writing into memory cannot fail");
-    bytes.push(u8::from(is_read_under_parent));
-    bytes
+    postcard::to_extend(&record, vec![VERSION]).expect("writing into memory cannot fail")
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::{DataCenterId, Incarnation, NodeId, VisitorId};
 use anteroom_room::ledger::{LeaseTerms, Ledger};
-use anteroom_room::record_time::RecordClock;
+use anteroom_room::record_view::RecordView;
 use anteroom_room::room::check_in::CheckInRequest;
 use anteroom_room::room::{Capacity, CheckIn, Predecessors, Room, RoomIdentity, Verdict, Visit};
 use anteroom_room::rules::{Limits, Rules};
@@ -52,9 +52,9 @@ pub(crate) struct Deployment {
     root: Ledger,
     now: Timestamp,
     /// Clocks of the nodes for the record of their data center.
-    local_clocks: Vec<RecordClock>,
+    local_clocks: Vec<RecordView>,
     /// Clock for the root's record at the node of each data center that carries its requests.
-    root_clocks: Vec<RecordClock>,
+    root_clocks: Vec<RecordView>,
     incarnations: u64,
     ids: u64,
     requests: Vec<SyncRequest>,
@@ -85,7 +85,7 @@ impl Deployment {
         };
         let now = Timestamp(1_694_432_754_000);
         let mut root = Ledger::found_empty(Incarnation(1), LeaseTerms::ROOT);
-        root.assume_empty();
+        root.assume_empty(LeaseTerms::ROOT);
         let mut deployment = Self {
             rules,
             rooms: Vec::new(),
@@ -93,8 +93,8 @@ impl Deployment {
             local: Vec::new(),
             root,
             now,
-            local_clocks: vec![RecordClock::default(); NODES],
-            root_clocks: vec![RecordClock::default(); DATA_CENTERS],
+            local_clocks: vec![RecordView::default(); NODES],
+            root_clocks: vec![RecordView::default(); DATA_CENTERS],
             incarnations: 1,
             ids: 0,
             requests: Vec::new(),
@@ -122,7 +122,7 @@ impl Deployment {
     fn new_incarnation(&mut self) -> u64 {
         self.incarnations += 1;
         // Spread over all bits like random ones: some code compares only half of the bits.
-        self.incarnations.wrapping_mul(0x9e37_79b9_7f4a_7c15)
+        Incarnation::first(self.incarnations.wrapping_mul(0x9e37_79b9_7f4a_7c15)).0
     }
 
     fn empty_local(&mut self, index: usize) -> Ledger {
@@ -206,7 +206,7 @@ impl Deployment {
             Step::CrashNode(node) => {
                 let (room, id) = self.new_room(node);
                 self.rooms[node] = room;
-                self.local_clocks[node] = RecordClock::default();
+                self.local_clocks[node] = RecordView::default();
                 self.owners[node] = id;
             }
             Step::WipeLocal(dc) => self.local[dc] = self.empty_local(dc),

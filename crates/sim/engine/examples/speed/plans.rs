@@ -122,6 +122,7 @@ fn nothing() -> Scenario {
         length: DurationMs::ZERO,
         sample_every: DurationMs::ZERO,
         global_lease: LeaseTerms::ROOT.ttl,
+        durability: anteroom_room::store::Durability::Unknown,
         compare: vec![AllocationKind::Leases],
         rooms: Vec::new(),
         data_centers: Vec::new(),

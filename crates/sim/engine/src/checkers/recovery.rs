@@ -50,6 +50,11 @@ impl Observation<'_> {
     }
 }
 
+/// Whether a ledger grants slots.
+fn is_open(root: &Ledger) -> bool {
+    root.reserve().is_none() && root.probation().is_none()
+}
+
 /// Times since which the room has made no progress.
 #[derive(Debug, Default)]
 pub(super) struct Recovery {
@@ -114,7 +119,7 @@ impl Checkers {
         };
         let seats = limits.total_active_users.min(self.seats.limit());
         let rate = limits.new_users_per_minute.min(self.rate.limit());
-        root.reserve().is_none() && taken < seats && admitted < rate
+        is_open(root) && taken < seats && admitted < rate
     }
 
     /// Compares the ledger with the true count of active visitors, at the end of a run without
@@ -124,7 +129,7 @@ impl Checkers {
             return;
         }
         let root = observation.root;
-        if root.reserve().is_some() || root.phantoms() > 0 {
+        if !is_open(root) || root.phantoms() > 0 {
             let phantoms = root.phantoms();
             self.report(Invariant::Recovery, now, || {
                 format!("{phantoms} phantom seats are still counted")
@@ -135,7 +140,7 @@ impl Checkers {
     /// Compares the root's count with the active visitors after every write. The root could grant a
     /// seat again that it does not count.
     pub(crate) fn check_root(&mut self, root: &Ledger, now: Timestamp) {
-        if !self.keeps_limits || root.reserve().is_some() || root.terms().is_none() {
+        if !self.keeps_limits || !is_open(root) || root.terms().is_none() {
             return;
         }
         let inside = u64::from(self.seats.inside(now));

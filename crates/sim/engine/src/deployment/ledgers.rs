@@ -12,9 +12,10 @@ use anteroom_room::allocation::CounterKey;
 use anteroom_room::id::{DataCenterId, Incarnation};
 use anteroom_room::ledger::{LeaseTerms, Ledger, UPSTREAM_PERIOD};
 use anteroom_room::ledger_exchange::{
-    Exchange, Expected, FirstStart, Identity, InitialLedger, LedgerOperation, LedgerRole,
-    RecordLocation, RecordState, RecordVersion,
+    Exchange, Expected, FirstStart, InitialLedger, LedgerOperation, LedgerRole, RecordLocation,
+    RecordState, RecordVersion,
 };
+use anteroom_room::store::{Durability, Identity, StoreFacts};
 use anteroom_room::sync::{Reply, SyncRequest};
 use anteroom_room::time::{DurationMs, Timestamp};
 
@@ -41,9 +42,10 @@ pub(crate) struct Stores {
 #[derive(Debug)]
 pub(crate) struct Store {
     role: LedgerRole,
-    record: Option<Record>,
+    record: Option<Ledger>,
     version: u64,
     identity: Identity,
+    durability: Durability,
     /// Server that keeps the deployment's own record, and since when.
     kept: RecordLocation,
     /// Stand-in for the ledger until a node opens it.
@@ -61,13 +63,6 @@ pub(crate) struct Store {
     kept_at_request: Option<(u32, u32)>,
     /// Boxed, because few runs record.
     recorder: Option<Box<Recorder>>,
-}
-
-/// Record, and the identity of the store that it was written to.
-#[derive(Debug)]
-struct Record {
-    ledger: Ledger,
-    keeper: Identity,
 }
 
 /// Result of a load, from which a node decides.
@@ -114,7 +109,7 @@ impl Stores {
         };
         let store = |role, place| {
             let history = History::of(scenario, place, is_one);
-            Store::new(role, history)
+            Store::new(role, scenario.durability, history)
         };
         let locals = (0..count).zip(1..).map(|(index, number)| {
             let role = LedgerRole::DataCenter(DataCenterId(number));
@@ -159,11 +154,12 @@ impl Stores {
     }
 
     /// Returns the root ledger, unless the store is another server than the one it was written to.
-    /// The next node to open such a record discards it.
+    /// Such a record, and one on probation, may lack grants.
     pub(crate) fn believed_root(&self) -> Option<&Ledger> {
         let record = self.root.record.as_ref();
-        let believed = record.filter(|record| record.keeper == self.root.identity);
-        believed.map(|record| &record.ledger)
+        record.filter(|ledger| {
+            ledger.store().identity == self.root.identity && ledger.probation().is_none()
+        })
     }
 
     /// Returns the seats that data centers reserve for active visitors who have no seat in their
@@ -232,13 +228,14 @@ impl Stores {
 }
 
 impl Store {
-    fn new(role: LedgerRole, history: Option<History>) -> Self {
+    fn new(role: LedgerRole, durability: Durability, history: Option<History>) -> Self {
         let identity = Identity(1);
         Self {
             role,
             record: None,
             version: 0,
             identity,
+            durability,
             // All nodes know that this is the first start.
             kept: RecordLocation {
                 store: identity,
@@ -264,9 +261,16 @@ impl Store {
 
     /// Returns the ledger in its present state.
     pub(crate) fn ledger(&self) -> &Ledger {
-        self.record
-            .as_ref()
-            .map_or(&self.empty, |record| &record.ledger)
+        self.record.as_ref().unwrap_or(&self.empty)
+    }
+
+    /// Whether its ledger is of this server, and grants slots.
+    pub(crate) fn is_open(&self) -> bool {
+        self.record.as_ref().is_some_and(|ledger| {
+            ledger.store().identity == self.identity
+                && ledger.probation().is_none()
+                && ledger.reserve().is_none()
+        })
     }
 
     fn is_down(&self, now: Timestamp) -> bool {
@@ -313,7 +317,11 @@ impl Store {
                 version: RecordVersion(version),
                 identity: self.identity,
             },
-            store: self.record.as_ref().map(|record| record.keeper),
+            store: StoreFacts {
+                identity: self.identity,
+                durability: self.durability,
+            },
+            written_to: self.record.as_ref().map(Ledger::store),
         }
     }
 
@@ -328,7 +336,8 @@ impl Store {
         if self.is_down(now) {
             return None;
         }
-        let expected = self.seen().expected;
+        let seen = self.seen();
+        let expected = seen.expected;
         if expected.identity != draft.expected.identity {
             return Some(Outcome::OtherStore);
         }
@@ -336,8 +345,8 @@ impl Store {
             return self.load(operation.sent_at(), now).map(Outcome::Conflict);
         }
         self.note_opening(draft.opening);
-        let left = self.record.take().map(|record| record.ledger);
-        let mut ledger = draft.opening.open(left);
+        let left = self.record.take();
+        let mut ledger = draft.opening.open(left, seen.store);
         // A store does the same when it reads a record.
         ledger.rebuild_sums();
         let exchange = operation.perform(&mut ledger, self.role.lease_terms());
@@ -349,8 +358,7 @@ impl Store {
             history.note(&ledger, now);
         }
         self.version += 1;
-        let keeper = self.identity;
-        self.record = Some(Record { ledger, keeper });
+        self.record = Some(ledger);
         if let (LedgerOperation::Sync { request, .. }, Some(exchange)) = (operation, &exchange) {
             self.note_sync(request, exchange, now);
             if exchange.upstream_sync.is_some() {
@@ -364,12 +372,16 @@ impl Store {
         let Some(recorder) = &mut self.recorder else {
             return;
         };
-        let before = self
-            .record
-            .as_ref()
-            .map(|record| Box::new(record.ledger.clone()));
+        let before = self.record.clone().map(Box::new);
         match (opening, before) {
             (InitialLedger::AsLeft | InitialLedger::Alone, _) => {}
+            (InitialLedger::Probation(_), Some(record)) => {
+                recorder.note_change(Found::Older {
+                    record,
+                    incarnation: Incarnation::ALONE,
+                });
+            }
+            (InitialLedger::Probation(_), None) => {}
             (
                 InitialLedger::DataCenter(incarnation, _) | InitialLedger::Epoch(incarnation, _),
                 Some(record),
@@ -468,7 +480,7 @@ impl Store {
     pub(crate) fn lose_writes(&mut self, last: DurationMs, now: Timestamp) {
         let old = self.history.as_mut().and_then(|h| h.before(now - last));
         if let (Some(ledger), Some(record)) = (old, &mut self.record) {
-            record.ledger = ledger;
+            *record = ledger;
         }
         self.become_another();
     }

@@ -2,6 +2,7 @@
 
 use anteroom_room::ledger::LEASE_TTL;
 use anteroom_room::rules::Rules;
+use anteroom_room::store::Durability;
 use anteroom_room::time::{DurationMs, Timestamp};
 
 use super::Simulation;
@@ -25,6 +26,9 @@ impl Simulation {
         };
         self.note(|_| format!("fault: {:?}", fault.kind));
         self.note_trouble(fault.kind);
+        if let FaultKind::StoreLosesWrites { store, .. } = fault.kind {
+            self.note_comeback(index, store);
+        }
         match fault.kind {
             FaultKind::Crash { node, after } => self.crash(node, after),
             FaultKind::Restart { node, after } => self.restart(node, after),
@@ -99,8 +103,15 @@ impl Simulation {
             }
             _ => kind.lasts(),
         };
-        let leases = self.deployment.stores.longest_lease() + LEASE_TTL;
-        let effects = leases + self.longest_seat() + MARGIN;
+        // A store that came back waits for reports as long as for a lease, and then reserves.
+        let lease = self.deployment.stores.longest_lease();
+        let waits = match self.scenario.durability {
+            Durability::Unknown => DurationMs::ZERO,
+            _ => lease,
+        };
+        let leases = waits + lease + LEASE_TTL;
+        let safe_after = self.scenario.safe_after();
+        let effects = leases + self.longest_seat() + safe_after + MARGIN;
         let is_far_away = match kind {
             FaultKind::Cut { link, .. } => matches!(link, LinkRef::ToGlobal(_)),
             FaultKind::StoreDown { store, .. } => store == StoreRef::Global,

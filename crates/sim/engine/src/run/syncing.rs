@@ -11,6 +11,7 @@ use anteroom_room::ledger_exchange::{
     Delivery, Exchange, InitialLedger, LedgerOperation, LedgerRole, NextStep, PAUSE_MAX, Tries,
     WriteOutcome,
 };
+use anteroom_room::store::StoreFacts;
 use anteroom_room::sync::Reply;
 use anteroom_room::sync_loop::{Action, Sync};
 use anteroom_room::time::{DurationMs, Timestamp};
@@ -187,7 +188,7 @@ impl Simulation {
                 let node = &mut self.deployment.nodes[index as usize];
                 node.leave_folder();
                 let mut request = node.room.poll_goodbye(node.clock.read(self.now));
-                sync.parent_clock.stamp(&mut request, self.now);
+                sync.parent_view.stamp(&mut request, self.now);
                 let purpose = Purpose::Sync { round: sync.round };
                 let (root_reply, is_wanted) = (sync.root_reply, sync.is_wanted);
                 let operation = LedgerOperation::Sync {
@@ -222,7 +223,7 @@ impl Simulation {
         let node = &mut self.deployment.nodes[index as usize];
         let node_now = node.clock.read(now);
         let mut request = node.room.poll_sync(node_now);
-        sync.parent_clock.stamp(&mut request, now);
+        sync.parent_view.stamp(&mut request, now);
         let used = node.uses.take_recent(now);
         let snapshot = node.room.snapshot();
         let spare = snapshot.slots_to_spare / (SPARE_DIVISOR * snapshot.nodes.max(1));
@@ -331,6 +332,9 @@ impl Simulation {
         if is_root && matches!(leg, Some(Leg::Written(Outcome::Written(_)))) {
             self.check_root();
         }
+        if !self.comebacks.is_empty() && matches!(leg, Some(Leg::Written(Outcome::Written(_)))) {
+            self.note_reopened();
+        }
         // A store that is down sends no reply.
         if let Some(leg) = leg {
             self.send(Message { leg, ..message }, DurationMs::ZERO);
@@ -378,10 +382,11 @@ impl Simulation {
     fn draft(&mut self, message: &Message, loaded: Loaded) -> Draft {
         let role: LedgerRole = self.store_of(message).role();
         let seen = loaded.seen;
-        let incarnation = if seen.store == Some(seen.expected.identity) {
+        let is_same = |before: StoreFacts| before.identity == seen.store.identity;
+        let incarnation = if seen.written_to.is_some_and(is_same) {
             Incarnation::ALONE
         } else {
-            Incarnation(self.deployment.start_rng().word())
+            Incarnation::first(self.deployment.start_rng().word())
         };
         Draft {
             expected: seen.expected,
@@ -513,7 +518,7 @@ pub(super) fn describe(reply: &Reply) -> String {
             let (granted, snapshot) = (grant.granted, &grant.snapshot);
             format!(
                 "{} seats, {} admissions, {} credits; active {}, phantoms {}, leased {}, free {} \
-                 and {}, waiting {}, {:?}",
+                 and {}, waiting {}, {:?}{}",
                 granted.seats,
                 granted.admissions,
                 granted.credits,
@@ -524,6 +529,7 @@ pub(super) fn describe(reply: &Reply) -> String {
                 snapshot.admissions_free,
                 snapshot.waiting,
                 snapshot.watermark,
+                if grant.is_safe { "" } else { ", not safe" },
             )
         }
     }

@@ -41,6 +41,7 @@ pub(crate) fn scenario() -> Scenario {
         length: DurationMs::from_secs(300),
         sample_every: DurationMs::from_secs(10),
         global_lease: anteroom_room::ledger::LeaseTerms::ROOT.ttl,
+        durability: anteroom_room::store::Durability::Unknown,
         compare: vec![AllocationKind::Leases],
         rooms: vec![RoomPlan {
             name: "shop".to_owned(),

@@ -26,6 +26,7 @@ mod fault;
 mod kinds;
 mod leases;
 mod room;
+mod stores;
 
 pub use curve::fuzz as fuzz_csv;
 
@@ -171,6 +172,7 @@ impl ScenarioText<'_> {
         let compare = read_compare(&mut table);
         let data_centers = data_center::read(&mut table);
         let global_lease = leases::read(&mut table);
+        let durability = stores::read(&mut table);
         let frame = Frame {
             starts_at,
             length,
@@ -191,6 +193,7 @@ impl ScenarioText<'_> {
             length,
             sample_every,
             global_lease,
+            durability,
             compare,
             rooms,
             data_centers: data_centers?,

@@ -1,6 +1,7 @@
 //! Checked values of a scenario.
 
 use anteroom_room::rules::{AllocationKind, Limits, Rules};
+use anteroom_room::store::{Durability, StoreFacts};
 use anteroom_room::time::{DurationMs, Timestamp};
 
 /// Scenario of a simulation.
@@ -21,6 +22,8 @@ pub struct Scenario {
     /// Length of a lease from the root to a data center; a second to an hour. It has no effect
     /// where there is one data center without a link to a global store.
     pub global_lease: DurationMs,
+    /// Promise of all stores about their writes.
+    pub durability: Durability,
     /// Allocations to compare, in the order of the table.
     pub compare: Vec<AllocationKind>,
     /// Rooms; at least one.
@@ -254,6 +257,19 @@ pub enum FaultKind {
 }
 
 impl Scenario {
+    /// Returns the longest time until a process or a data center that starts is safe in all records,
+    /// and granted anything: one after the other at two levels.
+    pub(crate) fn safe_after(&self) -> DurationMs {
+        let store = StoreFacts {
+            durability: self.durability,
+            ..StoreFacts::default()
+        };
+        match store.safe_after() {
+            DurationMs::ZERO => DurationMs::ZERO,
+            each => each + each + DurationMs(4_000),
+        }
+    }
+
     /// Whether there is one node with a journal of its own, which never loses its record.
     #[must_use]
     pub fn is_one_node(&self) -> bool {

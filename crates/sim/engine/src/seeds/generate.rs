@@ -2,6 +2,7 @@
 //! hundred seats, or sessions of up to an hour. Each seed leaves some kinds of behaviour and of
 //! faults out, so that the others meet often.
 
+mod comebacks;
 mod faults;
 mod shape;
 
@@ -67,6 +68,7 @@ pub fn scenario(seed: u64) -> Scenario {
         }
         _ => {}
     }
+    let durability = comebacks::durability(seed, shape, &mut faults);
     let length = length(&faults, rules);
     let arrivals = if is_rush {
         rushes(rules.limits, length)
@@ -81,6 +83,7 @@ pub fn scenario(seed: u64) -> Scenario {
         length,
         sample_every: DurationMs::from_secs(60),
         global_lease,
+        durability,
         compare: Vec::new(),
         rooms: vec![RoomPlan {
             name: "room".to_owned(),

@@ -12,7 +12,7 @@ use anteroom_room::ledger::{LeaseTerms, Ledger};
 use anteroom_room::rules::{AllocationKind, CurveFactor, Limits, Rules};
 use anteroom_room::seats::SeatRow;
 use anteroom_room::statistics::{Budget, RoomStatistics, Utilization};
-use anteroom_room::sync::{LeaseDemand, LeaseUsage, Reply, RoomFacts, SyncRequest};
+use anteroom_room::sync::{LeaseDemand, LeaseUsage, RecordStamp, Reply, RoomFacts, SyncRequest};
 use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_room::watermark::WaitingCounts;
 
@@ -278,7 +278,9 @@ fn lease_request(child: u64, lease: &mut Lease, slots: u32) -> SyncRequest {
         replaces: Vec::new(),
         data_center: SAN_JOSE,
         sent_at: NOW,
-        record_time: None,
+        stamp: RecordStamp::default(),
+        is_join: false,
+        known_closed: Timestamp::ZERO,
         is_read_under_parent: true,
         parent: None,
         witnessed_epoch: None,
@@ -326,7 +328,7 @@ fn leases_admit_ten_of_fifteen_at_two_nodes() {
                 panic!("every request is granted")
             };
             lease.handle_lease_reply(&answer);
-            if lease.balance().seats >= wants || answer.snapshot.is_exhausted() {
+            if lease.balance().seats >= wants || answer.snapshot.is_exhausted(NOW) {
                 break;
             }
         }

@@ -66,6 +66,7 @@ fn full_room(session: DurationMs, length: DurationMs) -> Scenario {
         length,
         sample_every: MINUTE,
         global_lease: DurationMs::from_secs(20),
+        durability: anteroom_room::store::Durability::Unknown,
         compare: Vec::new(),
         rooms: vec![RoomPlan {
             name: "room".to_owned(),

@@ -124,6 +124,7 @@ fn scenario(name: &str, spread: Spread, points: Vec<RatePoint>) -> Scenario {
         length: LENGTH,
         sample_every: DurationMs::from_secs(2),
         global_lease: anteroom_room::ledger::LeaseTerms::ROOT.ttl,
+        durability: anteroom_room::store::Durability::Unknown,
         compare: KINDS.to_vec(),
         rooms: vec![RoomPlan {
             name: "shop".to_owned(),

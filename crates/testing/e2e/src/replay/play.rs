@@ -70,6 +70,7 @@ pub async fn play(recording: &Recording, rig: &mut dyn Rig) -> Result<(), PlayEr
     let mut player = Player::new(recording, rig.store());
     if let Some(first) = recording.operations.first() {
         player.stage.set_now(first.at);
+        player.stage.set_store(first.ledger.store());
         player.begin_deployment().await?;
     }
     for (index, operation) in recording.operations.iter().enumerate() {
@@ -79,6 +80,7 @@ pub async fn play(recording: &Recording, rig: &mut dyn Rig) -> Result<(), PlayEr
             .apply_fault(&operation.found, rig)
             .await
             .map_err(failed)?;
+        player.stage.set_store(operation.ledger.store());
         if matches!(operation.found, Found::Empty { is_first: true, .. }) {
             player.begin_deployment().await?;
         }
@@ -160,7 +162,6 @@ impl Player {
             } => {
                 let older = |ledger: &mut Ledger| ledger.clone_from(record);
                 self.place.change(None, older).await?;
-                self.stage.become_another();
                 *self.incarnation.lock() = Some(*incarnation);
             }
             Found::Empty { incarnation, .. } => {

@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use anteroom_room::time::Timestamp;
 use anteroom_store::{
-    BoxFuture, CounterName, Expected, Identity, Loaded, RecordKey, Store, StoreError, Swap,
+    BoxFuture, CounterName, Expected, Identity, Loaded, RecordKey, Store, StoreError, StoreFacts,
+    Swap,
 };
 use parking_lot::Mutex;
 
@@ -18,8 +19,8 @@ pub(crate) struct Stage(Mutex<Setting>);
 struct Setting {
     store: Arc<dyn Store>,
     now: Timestamp,
-    /// Difference of its identity from the real one's.
-    mask: u64,
+    /// Identity and promise that it shows.
+    shown: StoreFacts,
     /// Last time and identity of the real store.
     real_state: Option<(Timestamp, Identity)>,
 }
@@ -29,7 +30,7 @@ impl Stage {
         Self(Mutex::new(Setting {
             store,
             now: Timestamp::ZERO,
-            mask: 0,
+            shown: StoreFacts::default(),
             real_state: None,
         }))
     }
@@ -39,16 +40,15 @@ impl Stage {
         self.0.lock().now = now;
     }
 
-    /// Makes it another server with the same data.
-    pub(crate) fn become_another(&self) {
-        self.0.lock().mask += 1;
+    /// Sets its identity and its promise about writes.
+    pub(crate) fn set_store(&self, shown: StoreFacts) {
+        self.0.lock().shown = shown;
     }
 
-    /// Makes it another server with the data of `store`.
+    /// Gives it the data of `store`.
     pub(crate) fn replace(&self, store: Arc<dyn Store>) {
         let mut setting = self.0.lock();
         setting.store = store;
-        setting.mask += 1;
         setting.real_state = None;
     }
 
@@ -70,15 +70,22 @@ impl Stage {
         setting.real_state = Some((loaded.now, loaded.identity));
         Loaded {
             now: setting.now,
-            identity: Identity(loaded.identity.0 ^ setting.mask),
+            identity: setting.shown.identity,
+            durability: setting.shown.durability,
             ..loaded
         }
     }
 
     /// Translates the version and identity that the real store must have.
     fn to_real(&self, expected: Expected) -> Expected {
+        let setting = self.0.lock();
+        let Some((_, identity)) = setting.real_state else {
+            return expected;
+        };
+        let is_shown = expected.identity == setting.shown.identity;
         Expected {
-            identity: Identity(expected.identity.0 ^ self.0.lock().mask),
+            // Another one than shown is another one than the real store's.
+            identity: Identity(identity.0 ^ u64::from(!is_shown)),
             ..expected
         }
     }

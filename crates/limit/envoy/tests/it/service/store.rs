@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anteroom_config::{HostPort, OnStoreFailure, Topology, ValkeyAddress};
+use anteroom_config::{HostPort, OnStoreFailure, StorePromise, Topology, ValkeyAddress};
 use anteroom_envoy::Counts;
 use anteroom_envoy::wire::Code;
 use anteroom_limit::policy::Needs;
@@ -145,6 +145,7 @@ pub(crate) async fn node_with(server: &RedisServer, file: &str) -> Stage {
         username: None,
         password: None,
         tls: None,
+        promise: StorePromise::default(),
     };
     let counts = ValkeyCounts::new(&address, "test").unwrap();
     Stage::with(file, Counts::Shared(Arc::new(counts)), |_| {}).await

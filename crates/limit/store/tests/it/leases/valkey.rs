@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_config::{HostPort, Topology, ValkeyAddress};
+use anteroom_config::{HostPort, StorePromise, Topology, ValkeyAddress};
 use anteroom_limit::algorithm::Algorithm;
 use anteroom_limit::cost::Cost;
 use anteroom_limit::gcra::Gcra;
@@ -34,6 +34,7 @@ fn counts(server: &RedisServer) -> LeasedCounts {
         username: None,
         password: None,
         tls: None,
+        promise: StorePromise::default(),
     };
     let store = ValkeyLeases::new(&address, "anteroom").unwrap();
     LeasedCounts::new(Arc::new(store), Settings::default()).unwrap()

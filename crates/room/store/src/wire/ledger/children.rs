@@ -43,6 +43,8 @@ pub(super) struct ChildRecord {
     refuses_through: u64,
     terms: RoomFactsRecord,
     terms_version: u32,
+    has_reported: bool,
+    is_safe: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -122,6 +124,8 @@ impl From<(&NodeId, &Child)> for ChildRecord {
             refuses_through: child.rejects_through,
             terms: child.settings.into(),
             terms_version: child.terms_version,
+            has_reported: child.has_reported,
+            is_safe: child.is_safe,
         }
     }
 }
@@ -161,6 +165,8 @@ impl From<ChildRecord> for Child {
             rejects_through: record.refuses_through,
             settings: record.terms.into(),
             terms_version: record.terms_version,
+            has_reported: record.has_reported,
+            is_safe: record.is_safe,
         }
     }
 }

@@ -8,9 +8,10 @@ use std::collections::BTreeMap;
 
 use anteroom_room::id::{DataCenterId, Incarnation, NodeId, VisitorId};
 use anteroom_room::ledger::{
-    Child, DepartedChild, Group, LedgerParts, Logouts, OrphanedWaiting, Reserve, RevokedList,
-    UnreleasedSeat,
+    Child, DepartedChild, Group, LedgerParts, Logouts, OrphanedWaiting, Probation, Reserve,
+    ReserveCause, RevokedList, UnreleasedSeat,
 };
+use anteroom_room::store::{Durability, Identity, StoreFacts};
 use anteroom_room::sync::{Revocation, RoomFacts};
 use anteroom_room::time::{DurationMs, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,8 @@ use super::upstream::UpstreamRecord;
 #[derive(Serialize, Deserialize)]
 pub(super) struct LedgerRecord {
     incarnation: u64,
+    store: StoreRecord,
+    probation: Option<ProbationRecord>,
     upstream: Option<UpstreamRecord>,
     reserve: Option<ReserveRecord>,
     has_reserved: bool,
@@ -53,8 +56,34 @@ struct ReserveRecord {
     began_at: u64,
     is_timed: bool,
     ttl: u64,
-    is_certain: bool,
+    cause: CauseRecord,
     ends_at: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+enum CauseRecord {
+    MayBeFirstStart,
+    Loss,
+    LossWithoutVisitors,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ProbationRecord {
+    began_at: u64,
+    keeps_all: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct StoreRecord {
+    identity: u64,
+    durability: DurabilityRecord,
+}
+
+#[derive(Serialize, Deserialize)]
+enum DurabilityRecord {
+    Unknown,
+    LosesAtMost(u64),
+    KeepsAll,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -92,6 +121,8 @@ impl From<LedgerParts<'_>> for LedgerRecord {
         let unfreed = parts.logouts.unfreed.iter();
         Self {
             incarnation: parts.incarnation.0,
+            store: parts.store.into(),
+            probation: parts.probation.map(ProbationRecord::from),
             upstream: parts.upstream.as_deref().map(UpstreamRecord::from),
             reserve: parts.reserve.map(ReserveRecord::from),
             has_reserved: parts.has_reserved,
@@ -137,6 +168,8 @@ impl From<LedgerRecord> for LedgerParts<'static> {
         let unfreed = record.unfreed.into_iter().map(UnreleasedSeat::from);
         Self {
             incarnation: Incarnation(record.incarnation),
+            store: record.store.into(),
+            probation: record.probation.map(Probation::from),
             upstream: record.upstream.map(|upstream| Cow::Owned(upstream.into())),
             reserve: record.reserve.map(Reserve::from),
             has_reserved: record.has_reserved,
@@ -194,7 +227,11 @@ impl From<Reserve> for ReserveRecord {
             began_at: reserve.began_at.0,
             is_timed: reserve.is_clock_known,
             ttl: reserve.ttl.0,
-            is_certain: reserve.is_certain,
+            cause: match reserve.cause {
+                ReserveCause::MayBeFirstStart => CauseRecord::MayBeFirstStart,
+                ReserveCause::Loss => CauseRecord::Loss,
+                ReserveCause::LossWithoutVisitors => CauseRecord::LossWithoutVisitors,
+            },
             ends_at: reserve.ends_at.0,
         }
     }
@@ -206,8 +243,58 @@ impl From<ReserveRecord> for Reserve {
             began_at: Timestamp(record.began_at),
             is_clock_known: record.is_timed,
             ttl: DurationMs(record.ttl),
-            is_certain: record.is_certain,
+            cause: match record.cause {
+                CauseRecord::MayBeFirstStart => ReserveCause::MayBeFirstStart,
+                CauseRecord::Loss => ReserveCause::Loss,
+                CauseRecord::LossWithoutVisitors => ReserveCause::LossWithoutVisitors,
+            },
             ends_at: Timestamp(record.ends_at),
+        }
+    }
+}
+
+impl From<Probation> for ProbationRecord {
+    fn from(probation: Probation) -> Self {
+        Self {
+            began_at: probation.began_at.0,
+            keeps_all: probation.keeps_all,
+        }
+    }
+}
+
+impl From<ProbationRecord> for Probation {
+    fn from(record: ProbationRecord) -> Self {
+        Self {
+            began_at: Timestamp(record.began_at),
+            keeps_all: record.keeps_all,
+        }
+    }
+}
+
+impl From<StoreFacts> for StoreRecord {
+    fn from(store: StoreFacts) -> Self {
+        Self {
+            identity: store.identity.0,
+            durability: match store.durability {
+                Durability::Unknown => DurabilityRecord::Unknown,
+                Durability::LosesAtMost(longest) => DurabilityRecord::LosesAtMost(longest.0),
+                Durability::KeepsAll => DurabilityRecord::KeepsAll,
+            },
+        }
+    }
+}
+
+impl From<StoreRecord> for StoreFacts {
+    fn from(record: StoreRecord) -> Self {
+        Self {
+            identity: Identity(record.identity),
+            durability: match record.durability {
+                DurabilityRecord::Unknown => Durability::Unknown,
+                DurabilityRecord::LosesAtMost(longest) => {
+                    Durability::LosesAtMost(DurationMs(longest))
+                }
+                DurabilityRecord::KeepsAll => Durability::KeepsAll,
+            },
         }
     }
 }

@@ -5,11 +5,12 @@ use std::borrow::Cow;
 use anteroom_room::id::{DataCenterId, Epoch, Incarnation, NodeId, VisitorId};
 use anteroom_room::lease::{Lease, LeaseParts, Pending};
 use anteroom_room::ledger::{
-    Child, DepartedChild, Group, LedgerParts, Logouts, Reserve, RevokedList, UnreleasedSeat,
-    UpstreamDemand,
+    Child, DepartedChild, Group, LedgerParts, Logouts, Probation, Reserve, ReserveCause,
+    RevokedList, UnreleasedSeat, UpstreamDemand,
 };
 use anteroom_room::rules::Limits;
 use anteroom_room::seats::SeatRow;
+use anteroom_room::store::{Durability, Identity, StoreFacts};
 use anteroom_room::sync::{LeaseBalance, LeaseDemand, LeaseUsage, Revocation, RoomFacts, Snapshot};
 use anteroom_room::time::{DurationMs, Minute, Timestamp};
 use anteroom_room::watermark::Watermark;
@@ -74,6 +75,8 @@ fn child() -> Child {
         },
         settings: terms(),
         terms_version: 2,
+        has_reported: true,
+        is_safe: true,
     }
 }
 
@@ -99,10 +102,18 @@ fn full() -> Ledger {
         began_at: Timestamp(8),
         is_clock_known: true,
         ttl: DurationMs(10_000),
-        is_certain: true,
+        cause: ReserveCause::Loss,
         ends_at: Timestamp(9),
     });
     parts.has_reserved = true;
+    parts.store = StoreFacts {
+        identity: Identity(77),
+        durability: Durability::LosesAtMost(DurationMs(3_000)),
+    };
+    parts.probation = Some(Probation {
+        began_at: Timestamp(64_500),
+        keeps_all: true,
+    });
     parts.clock_at = Timestamp(64_000);
     parts.settings = Some(terms());
     parts.terms_version = 3;
@@ -234,19 +245,6 @@ fn a_damaged_record_is_an_error_and_not_an_empty_ledger() {
         decode(&[9, 9]),
         Err(LedgerRecordError::Version { found: 9 })
     );
-}
-
-#[test]
-fn a_record_of_version_6_has_no_clock_read_under_its_parent() {
-    let ledger = below_root();
-    let mut before = encode(&ledger);
-    assert_eq!(before.pop(), Some(1));
-    before[0] = VERSION_BEFORE;
-    let read = decode(&before).unwrap();
-    assert!(!read.upstream().unwrap().is_read_under_parent);
-    assert_eq!(decode(&encode(&read)), Ok(read));
-    before[0] = VERSION;
-    assert_eq!(decode(&before), Err(LedgerRecordError::Damaged));
 }
 
 #[test]

@@ -6,6 +6,7 @@ use anteroom_room::estimate::LOOK_AHEAD;
 use anteroom_room::id::{DataCenterId, Epoch, Incarnation};
 use anteroom_room::lease::{Lease, LeaseParts, Pending};
 use anteroom_room::ledger::{Upstream, UpstreamDemand};
+use anteroom_room::store::StoreFacts;
 use anteroom_room::sync::{LeaseDemand, LeaseUsage, Revocation, Snapshot};
 use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_room::watermark::Watermark;
@@ -13,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::children::LeaseBalanceRecord;
 use super::parts::{NONE, RevocationRecord, minutes_in, minutes_out, waiting_in, waiting_out};
+use super::record::StoreRecord;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct UpstreamRecord {
@@ -29,6 +31,10 @@ pub(super) struct UpstreamRecord {
     told_nodes: u32,
     told_closed: u64,
     has_freed: bool,
+    is_read_under_parent: bool,
+    store: Option<StoreRecord>,
+    root_time: u64,
+    is_safe: bool,
     witnessed: Option<u32>,
     unconfirmed: Vec<RevocationRecord>,
     revoked_version: u64,
@@ -102,6 +108,10 @@ impl From<&Upstream> for UpstreamRecord {
             told_nodes: upstream.reported_nodes,
             told_closed: upstream.reported_closed.0,
             has_freed: upstream.has_freed,
+            is_read_under_parent: upstream.is_read_under_parent,
+            store: upstream.store.map(StoreRecord::from),
+            root_time: upstream.root_time.0,
+            is_safe: upstream.is_safe,
             witnessed: upstream.witnessed_epoch.map(|epoch| epoch.0),
             unconfirmed: unconfirmed.map(RevocationRecord::from).collect(),
             revoked_version: upstream.revoked_version,
@@ -131,7 +141,10 @@ impl From<UpstreamRecord> for Upstream {
             lease: Lease::from_parts(record.lease.into()),
             parent: record.parent.map(Incarnation),
             // `decode` sets it from the byte after the record, which version 6 lacks.
-            is_read_under_parent: false,
+            is_read_under_parent: record.is_read_under_parent,
+            store: record.store.map(StoreFacts::from),
+            root_time: Timestamp(record.root_time),
+            is_safe: record.is_safe,
             applied_reply: Some(record.answered).filter(|number| *number != NONE),
             used: LeaseUsage {
                 seats: record.used.0,

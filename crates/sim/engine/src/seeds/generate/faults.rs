@@ -261,7 +261,7 @@ fn clocks(rng: &mut SimRng, shape: Shape, session: DurationMs, faults: &mut Vec<
 /// Keeps one data center running while the global store is lost. If all nodes that know the root's
 /// ledger are lost with it, the deployment is a new one. The loss then looks like a first start,
 /// and old tickets are void.
-fn keep_a_witness(faults: &mut Vec<FaultPlan>) {
+pub(super) fn keep_a_witness(faults: &mut Vec<FaultPlan>) {
     let loses_global_store = |fault: &FaultPlan| {
         let (FaultKind::StoreWiped { store } | FaultKind::StoreLosesWrites { store, .. }) =
             fault.kind

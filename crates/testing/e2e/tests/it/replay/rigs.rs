@@ -177,6 +177,7 @@ impl OnServer {
             username: None,
             password: None,
             tls: None,
+            promise: anteroom_config::StorePromise::default(),
         };
         let store = Arc::new(Valkey::new(&address, "anteroom").unwrap());
         Self { server, store }
