@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use anteroom_config::time_text::rfc3339_secs;
 use anteroom_node::{Node, RoomStats};
 use anteroom_room::queue_position::QueueReason;
+use anteroom_room::sync::ClosedBy;
 
 use crate::bodies::{ConnectionTrouble, Health, LimitTrouble, RoomTrouble};
 use crate::clocks::Clocks;
@@ -96,11 +97,10 @@ fn trouble(room: &str, stats: &RoomStats, clocks: Clocks) -> Option<RoomTrouble>
     let detail = match reason {
         _ if failing && stats.syncs_total == 0 => "the store has not replied yet".to_owned(),
         _ if failing => "the lease has ended and the store does not reply".to_owned(),
-        QueueReason::Recovering { reopens_at } => format!(
-            "the ledger lost its memory and grants nothing before {}; if nobody is active, \
-             `anteroom room {room} assume-empty` ends that",
-            rfc3339_secs(clocks.to_wall(reopens_at))
-        ),
+        QueueReason::Recovering { reopens_at } => {
+            let at = rfc3339_secs(clocks.to_wall(reopens_at));
+            closed(room, stats.snapshot.closed_by, &at)
+        }
         QueueReason::OriginDown => "the origin does not respond, or with errors".to_owned(),
         _ => "nobody new is admitted".to_owned(),
     };
@@ -110,6 +110,34 @@ fn trouble(room: &str, stats: &RoomStats, clocks: Clocks) -> Option<RoomTrouble>
         failing,
         detail,
     })
+}
+
+/// Explains why a ledger grants nothing before `at`, and what ends that.
+fn closed(room: &str, by: Option<ClosedBy>, at: &str) -> String {
+    let command = format!("`anteroom room {room} assume-empty`");
+    match by {
+        Some(ClosedBy::MissingReports(missing)) => format!(
+            "the store came back as another server and {missing} nodes or data centers have not \
+             reported to it; nothing is granted until they have; those that are gone are waited \
+             for until {at}; if nobody is active, {command} ends that wait"
+        ),
+        Some(ClosedBy::UnsafeName) => format!(
+            "this node has just joined, and its store could still forget it; it is granted nothing \
+             before {at}"
+        ),
+        Some(ClosedBy::LostRecordWithoutVisitors) => format!(
+            "the ledger lost its memory; it grants nothing before {at}, when all earlier leases and \
+             their minute have ended"
+        ),
+        Some(ClosedBy::MaybeFirstStart) => format!(
+            "the ledger is new and may have replaced a lost one; it grants nothing before {at}; if \
+             nobody is active, {command} ends that"
+        ),
+        Some(ClosedBy::LostRecord) | None => format!(
+            "the ledger lost its memory and grants nothing before {at}; if nobody is active, \
+             {command} shortens that"
+        ),
+    }
 }
 
 fn shortened(mut text: String) -> String {
@@ -193,7 +221,7 @@ mod tests {
                 "recovering",
                 false,
                 "the ledger lost its memory and grants nothing before 2023-09-11T11:47:00Z; if \
-                 nobody is active, `anteroom room shop assume-empty` ends that",
+                 nobody is active, `anteroom room shop assume-empty` shortens that",
             )),
         );
     }

@@ -7,6 +7,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anteroom_node::{Node, RoomHandle};
+use anteroom_room::sync::ClosedBy;
 use anteroom_room::time::{DurationMs, Timestamp};
 
 use crate::bodies::{Liveness, Readiness};
@@ -55,6 +56,9 @@ impl Ready {
             if is_waiting && !node.rooms().iter().all(|room| has_synced(room)) {
                 return Readiness::not("the store has not replied yet");
             }
+            if is_waiting && node.rooms().iter().any(|room| is_unsafe(room)) {
+                return Readiness::not("the store could still forget this node");
+            }
             self.has_been.store(true, Ordering::Relaxed);
         }
         Readiness {
@@ -62,6 +66,11 @@ impl Ready {
             detail: None,
         }
     }
+}
+
+/// Whether this process is granted nothing yet, because its store could forget that it joined.
+fn is_unsafe(room: &RoomHandle) -> bool {
+    room.stats().snapshot.closed_by == Some(ClosedBy::UnsafeName)
 }
 
 fn has_synced(room: &RoomHandle) -> bool {

@@ -244,7 +244,7 @@ async fn assume_empty(
     }
     tracing::warn!(
         room = %room.config().name,
-        "operator assumes the room empty: it admits without waiting for earlier leases"
+        "operator assumes the room empty: it no longer waits for earlier sessions to end"
     );
     let state = state_of(room, Clocks::read(inner.node.clock())).await;
     Ok((StatusCode::OK, Json(json(&state))))

@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use crate::{ConnectionTrouble, LimitTrouble, Readiness, RoomStates};
-use anteroom_store::wire::state::RoomState;
+use anteroom_store::wire::state::{ClosedState, RoomState};
 use anyhow::Context as _;
 use bytes::Bytes;
 use clap::Args;
@@ -380,6 +380,19 @@ fn unavailable_origins(room: &RoomState) -> Option<String> {
     (!unavailable.is_empty()).then(|| format!("origins: {}", unavailable.join(", ")))
 }
 
+/// Returns the cause of a closed ledger, in parentheses.
+fn closed_by(closed: &ClosedState) -> String {
+    let missing = closed.missing_reports.unwrap_or_default();
+    let cause = match closed.cause.as_str() {
+        "missing_reports" => format!("the store came back, {missing} have not reported to it"),
+        "unsafe_name" => "this node has just joined".to_owned(),
+        "maybe_first_start" => "the ledger is new".to_owned(),
+        "lost_record" | "lost_record_without_visitors" => "the ledger was lost".to_owned(),
+        other => printable(other).to_string(),
+    };
+    format!(" ({cause})")
+}
+
 /// Returns the state that overrules the limits: the room admits nobody, or lets everybody pass.
 fn admission_state(room: &RoomState) -> Option<String> {
     if room.suspended {
@@ -387,7 +400,10 @@ fn admission_state(room: &RoomState) -> Option<String> {
     }
     if let Some(reason) = &room.degraded {
         return Some(match &room.reopens_at {
-            Some(at) => format!("DEGRADED: {reason} until {at}"),
+            Some(at) => {
+                let cause = room.closed_by.as_ref().map(closed_by).unwrap_or_default();
+                format!("DEGRADED: {reason} until {at}{cause}")
+            }
             None => format!("DEGRADED: {reason}"),
         });
     }

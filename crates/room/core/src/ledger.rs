@@ -44,7 +44,7 @@ use alloc::vec::Vec;
 use crate::id::{DataCenterId, Epoch, Incarnation, NodeId};
 use crate::seats::SeatRow;
 use crate::store::StoreFacts;
-use crate::sync::{LeaseBalance, LeaseReply, LeaseUsage, Reply, RoomFacts, SyncRequest};
+use crate::sync::{ClosedBy, LeaseBalance, LeaseReply, LeaseUsage, Reply, RoomFacts, SyncRequest};
 use crate::time::{DurationMs, Minute, Timestamp};
 use crate::watermark::WaitingCounts;
 pub use due::{UPSTREAM_PERIOD, UPSTREAM_TIME_OUT_MAX};
@@ -507,7 +507,7 @@ impl Ledger {
         let mut snapshot = self.snapshot_at(request.data_center, at, now);
         if !is_safe {
             let safe_at = at + self.store.safe_after() + REPORTED_AFTER;
-            snapshot.reopens_at = snapshot.reopens_at.max(Some(safe_at));
+            snapshot.close_until(safe_at, ClosedBy::UnsafeName);
         }
         LeaseReply {
             child: request.child,

@@ -319,6 +319,35 @@ pub struct LeaseReply {
     pub snapshot: Snapshot,
 }
 
+/// Cause of a time in which a ledger grants no slots.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ClosedBy {
+    /// The record is new, and may have replaced a lost one.
+    MaybeFirstStart,
+    /// The record was lost, or its newest part.
+    LostRecord,
+    /// The same, and an operator knows that nobody is active.
+    LostRecordWithoutVisitors,
+    /// The store came back, and so many children have not reported to it.
+    MissingReports(u32),
+    /// The store may still forget the child that gets this snapshot.
+    UnsafeName,
+}
+
+impl ClosedBy {
+    /// Returns the name in the interface.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MaybeFirstStart => "maybe_first_start",
+            Self::LostRecord => "lost_record",
+            Self::LostRecordWithoutVisitors => "lost_record_without_visitors",
+            Self::MissingReports(_) => "missing_reports",
+            Self::UnsafeName => "unsafe_name",
+        }
+    }
+}
+
 /// Room as its ledger sees it at the moment of a reply.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Snapshot {
@@ -363,6 +392,8 @@ pub struct Snapshot {
     pub epoch: Epoch,
     /// Time before which nothing is granted.
     pub reopens_at: Option<Timestamp>,
+    /// Cause of that.
+    pub closed_by: Option<ClosedBy>,
     /// Nodes with a live lease, in all data centers.
     pub nodes: u32,
     /// Nodes with a live lease, in this data center.
@@ -383,6 +414,13 @@ impl Snapshot {
     pub fn is_exhausted(&self, now: Timestamp) -> bool {
         let is_closed = self.reopens_at.is_some_and(|at| now < at);
         self.seats_free == 0 || self.admissions_free == 0 || is_closed
+    }
+
+    /// Notes that nothing is granted before `at`. The latest such time counts.
+    pub(crate) fn close_until(&mut self, at: Timestamp, by: ClosedBy) {
+        if self.reopens_at < Some(at) {
+            (self.reopens_at, self.closed_by) = (Some(at), Some(by));
+        }
     }
 
     /// Returns the admissions in `minute`, as far as known.

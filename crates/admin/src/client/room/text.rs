@@ -84,9 +84,9 @@ pub(super) fn short(shown: &RoomOverridesView) -> String {
 
 pub(super) fn assumed_empty(room: &str, reopens_at: Option<&str>) -> String {
     match reopens_at {
-        None => format!("room {room} admits without waiting for earlier leases\n"),
+        None => format!("room {room} admits again\n"),
         Some(at) => {
-            format!("room {room}: command stored; nodes that have not read it yet say {at}\n")
+            format!("room {room}: command stored; it admits from {at} on at the latest\n")
         }
     }
 }

@@ -9,7 +9,7 @@ use super::Ledger;
 use super::child_sync::GRANT_AHEAD;
 use super::closing::CLOCKS_APART;
 use crate::id::Incarnation;
-use crate::sync::SyncRequest;
+use crate::sync::{ClosedBy, SyncRequest};
 use crate::time::{DurationMs, Timestamp};
 
 use super::{FORGOTTEN_AFTER, LeaseTerms, Logouts};
@@ -42,6 +42,16 @@ pub enum ReserveCause {
     /// Loss without active visitors, on the operator's word: until every earlier lease and the
     /// minute of its admissions have ended.
     LossWithoutVisitors,
+}
+
+impl From<ReserveCause> for ClosedBy {
+    fn from(cause: ReserveCause) -> Self {
+        match cause {
+            ReserveCause::MayBeFirstStart => Self::MaybeFirstStart,
+            ReserveCause::Loss => Self::LostRecord,
+            ReserveCause::LossWithoutVisitors => Self::LostRecordWithoutVisitors,
+        }
+    }
 }
 
 impl Ledger {

@@ -10,7 +10,7 @@ use super::{DepartedChild, Ledger, Upstream};
 use crate::estimate::{LOOK_AHEAD, REFRESH_AFTER_FIRST};
 use crate::id::DataCenterId;
 use crate::order::ROUND;
-use crate::sync::{RoomFacts, Snapshot};
+use crate::sync::{ClosedBy, RoomFacts, Snapshot};
 use crate::time::{DurationMs, Minute, Timestamp};
 use crate::watermark::{WaitingCounts, Watermark};
 
@@ -77,7 +77,13 @@ impl Ledger {
             Some(upstream) if is_known(upstream) => snapshot_with_root(&here, upstream, now),
             Some(upstream) => self.snapshot_without_root(&here, upstream, now),
         };
-        snapshot.reopens_at = snapshot.reopens_at.max(self.probation_ends_at());
+        if let Some(reserve) = self.reserve {
+            snapshot.close_until(reserve.ends_at, reserve.cause.into());
+        }
+        if let Some(at) = self.probation_ends_at() {
+            let missing = u32::try_from(self.missing_reports()).unwrap_or(u32::MAX);
+            snapshot.close_until(at, ClosedBy::MissingReports(missing));
+        }
         snapshot
     }
 
@@ -104,7 +110,8 @@ impl Ledger {
             queue: self.sums.compact_queue(),
             closed_through: here.closed_through,
             epoch: self.epoch(),
-            reopens_at: self.reserve.map(|reserve| reserve.ends_at),
+            reopens_at: None,
+            closed_by: None,
             nodes: self.sums.nodes,
             nodes_here: here.nodes,
             traffic: self.traffic(at.minute().previous()),
@@ -131,6 +138,7 @@ impl Ledger {
             root_as_of: root.root_as_of,
             epoch: root.epoch,
             reopens_at: root.reopens_at,
+            closed_by: root.closed_by,
             nodes: root.nodes.max(own.nodes),
             traffic: root.traffic.clone(),
             rejected_through: root.rejected_through,

@@ -98,6 +98,7 @@ impl RoomHandle {
             epoch: snapshot.epoch,
             phantom_seats: snapshot.phantoms,
             reopens_at: snapshot.reopens_at,
+            closed_by: snapshot.closed_by,
             degraded: stats.degraded,
             is_root_store_unavailable: self.is_root_store_unavailable(),
         }

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use anteroom_room::id::Epoch;
 use anteroom_room::queue_position::QueueReason;
 use anteroom_room::rules::Rules;
+use anteroom_room::sync::ClosedBy;
 use anteroom_room::time::{DurationMs, Minute, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -50,12 +51,39 @@ pub struct StateFacts {
     pub epoch: Epoch,
     /// Seats that count as taken because lost children may have given them.
     pub phantom_seats: u32,
-    /// End of the reserve, when the ledger grants leases again, in room time; `None` = no reserve.
+    /// Time at which the ledger grants slots again, in room time; `None` = it does.
     pub reopens_at: Option<Timestamp>,
+    /// Cause of that.
+    pub closed_by: Option<ClosedBy>,
     /// Reason why the room admits fewer than its limits allow; `None` = it does not.
     pub degraded: Option<QueueReason>,
     /// Whether the store of the root ledger is unavailable.
     pub is_root_store_unavailable: bool,
+}
+
+/// Cause of a time in which a ledger grants no slots.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClosedState {
+    /// `maybe_first_start`, `lost_record`, `lost_record_without_visitors`, `missing_reports` or
+    /// `unsafe_name`.
+    pub cause: String,
+    /// Number of nodes, or of data centers, that have not reported since their store came back;
+    /// `null` with another cause.
+    pub missing_reports: Option<u32>,
+}
+
+impl From<ClosedBy> for ClosedState {
+    fn from(by: ClosedBy) -> Self {
+        let missing_reports = match by {
+            ClosedBy::MissingReports(missing) => Some(missing),
+            _ => None,
+        };
+        Self {
+            cause: by.name().to_owned(),
+            missing_reports,
+        }
+    }
 }
 
 /// Admissions of all data centers in one minute.
@@ -111,8 +139,10 @@ pub struct RoomState {
     pub epoch: u32,
     /// Seats that count as taken because lost nodes may have given them.
     pub phantom_seats: u32,
-    /// End of the reserve, when the ledger grants leases again (RFC 3339); `null` = no reserve.
+    /// Time at which the ledger grants slots again (RFC 3339); `null` = it does.
     pub reopens_at: Option<String>,
+    /// Cause of that; `null` = it grants slots.
+    pub closed_by: Option<ClosedState>,
     /// Reason why the room admits fewer than its limits allow; `null` = it does not.
     pub degraded: Option<String>,
     /// `fifo`, `random`, `passthrough` or `reject`.
@@ -199,6 +229,7 @@ impl From<&StateFacts> for RoomState {
             epoch: facts.epoch.0,
             phantom_seats: facts.phantom_seats,
             reopens_at: facts.reopens_at.map(rfc3339_millis),
+            closed_by: facts.closed_by.map(ClosedState::from),
             degraded: facts.degraded.map(|reason| reason.name().to_owned()),
             queueing_method: words::queueing_method(facts.rules.queueing_method).to_owned(),
             allocation: words::allocation(facts.rules.allocation).to_owned(),
@@ -264,6 +295,7 @@ mod tests {
             epoch: Epoch(2),
             phantom_seats: 4,
             reopens_at: None,
+            closed_by: None,
             degraded: None,
             is_root_store_unavailable: false,
         }
@@ -296,6 +328,7 @@ mod tests {
             "ageMs": 250,
             "epoch": 2,
             "phantomSeats": 4,
+            "closedBy": null,
             "reopensAt": null,
             "degraded": null,
             "queueingMethod": "fifo",
@@ -332,10 +365,13 @@ mod tests {
         let mut facts = facts();
         let reopens_at = Timestamp(1_694_433_000_000);
         facts.reopens_at = Some(reopens_at);
+        facts.closed_by = Some(ClosedBy::MissingReports(2));
         facts.degraded = Some(QueueReason::Recovering { reopens_at });
         let body = body(&facts);
         assert_eq!(body["degraded"], "recovering");
         assert_eq!(body["reopensAt"], "2023-09-11T11:50:00.000Z");
+        assert_eq!(body["closedBy"]["cause"], "missing_reports");
+        assert_eq!(body["closedBy"]["missingReports"], 2);
     }
 
     #[test]

@@ -11,7 +11,9 @@ use anteroom_room::ledger::{
 use anteroom_room::rules::Limits;
 use anteroom_room::seats::SeatRow;
 use anteroom_room::store::{Durability, Identity, StoreFacts};
-use anteroom_room::sync::{LeaseBalance, LeaseDemand, LeaseUsage, Revocation, RoomFacts, Snapshot};
+use anteroom_room::sync::{
+    ClosedBy, LeaseBalance, LeaseDemand, LeaseUsage, Revocation, RoomFacts, Snapshot,
+};
 use anteroom_room::time::{DurationMs, Minute, Timestamp};
 use anteroom_room::watermark::Watermark;
 
@@ -188,6 +190,7 @@ fn below_root() -> Ledger {
         admitted: vec![(Minute(1), 9)],
         traffic: std::sync::Arc::new(vec![(DataCenterId(7), 9)]),
         reopens_at: Some(Timestamp(70_000)),
+        closed_by: Some(ClosedBy::MissingReports(2)),
         epoch: Epoch(4),
         seats_free: 17,
         slots_ahead: [1, 2, 3, 4],

@@ -7,7 +7,7 @@ use anteroom_room::id::{DataCenterId, Epoch, Incarnation};
 use anteroom_room::lease::{Lease, LeaseParts, Pending};
 use anteroom_room::ledger::{Upstream, UpstreamDemand};
 use anteroom_room::store::StoreFacts;
-use anteroom_room::sync::{LeaseDemand, LeaseUsage, Revocation, Snapshot};
+use anteroom_room::sync::{ClosedBy, LeaseDemand, LeaseUsage, Revocation, Snapshot};
 use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_room::watermark::Watermark;
 use serde::{Deserialize, Serialize};
@@ -75,6 +75,7 @@ struct SnapshotRecord {
     closed_through: u64,
     epoch: u32,
     reopens_at: Option<u64>,
+    closed_by: Option<ClosedByRecord>,
     nodes: u32,
     nodes_here: u32,
     traffic: Vec<(u32, u32)>,
@@ -88,6 +89,39 @@ enum WatermarkRecord {
     Nobody,
     UpTo(u64),
     Open,
+}
+
+#[derive(Serialize, Deserialize)]
+enum ClosedByRecord {
+    MaybeFirstStart,
+    LostRecord,
+    LostRecordWithoutVisitors,
+    MissingReports(u32),
+    UnsafeName,
+}
+
+impl From<ClosedBy> for ClosedByRecord {
+    fn from(by: ClosedBy) -> Self {
+        match by {
+            ClosedBy::MaybeFirstStart => Self::MaybeFirstStart,
+            ClosedBy::LostRecord => Self::LostRecord,
+            ClosedBy::LostRecordWithoutVisitors => Self::LostRecordWithoutVisitors,
+            ClosedBy::MissingReports(missing) => Self::MissingReports(missing),
+            ClosedBy::UnsafeName => Self::UnsafeName,
+        }
+    }
+}
+
+impl From<ClosedByRecord> for ClosedBy {
+    fn from(record: ClosedByRecord) -> Self {
+        match record {
+            ClosedByRecord::MaybeFirstStart => Self::MaybeFirstStart,
+            ClosedByRecord::LostRecord => Self::LostRecord,
+            ClosedByRecord::LostRecordWithoutVisitors => Self::LostRecordWithoutVisitors,
+            ClosedByRecord::MissingReports(missing) => Self::MissingReports(missing),
+            ClosedByRecord::UnsafeName => Self::UnsafeName,
+        }
+    }
 }
 
 impl From<&Upstream> for UpstreamRecord {
@@ -232,6 +266,7 @@ impl From<&Snapshot> for SnapshotRecord {
             closed_through: snapshot.closed_through.0,
             epoch: snapshot.epoch.0,
             reopens_at: snapshot.reopens_at.map(|at| at.0),
+            closed_by: snapshot.closed_by.map(ClosedByRecord::from),
             nodes: snapshot.nodes,
             nodes_here: snapshot.nodes_here,
             traffic: traffic.map(|&(id, count)| (id.0, count)).collect(),
@@ -271,6 +306,7 @@ impl From<SnapshotRecord> for Snapshot {
             closed_through: Timestamp(record.closed_through),
             epoch: Epoch(record.epoch),
             reopens_at: record.reopens_at.map(Timestamp),
+            closed_by: record.closed_by.map(ClosedBy::from),
             nodes: record.nodes,
             nodes_here: record.nodes_here,
             traffic: Arc::new(traffic.map(|(id, n)| (DataCenterId(id), n)).collect()),

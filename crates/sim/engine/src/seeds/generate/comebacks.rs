@@ -67,6 +67,17 @@ fn comebacks(rng: &mut SimRng, shape: Shape, most: DurationMs, faults: &mut Vec<
         let lost = FaultKind::StoreLosesWrites { store, last };
         let away = FaultKind::StoreDown { store, lasts };
         faults.extend([lost, away].map(|kind| FaultPlan { at, kind }));
+        if rng.chance(0.4) {
+            // Messages from before the loss arrive after it.
+            let bad = FaultKind::BadNetwork {
+                lost: 0.06,
+                doubled: 0.1,
+                delayed: rng.between(DurationMs::from_secs(1), DurationMs::from_secs(12)),
+                lasts: lasts + DurationMs::from_secs(10),
+            };
+            let at = at.less(DurationMs::from_secs(2));
+            faults.push(FaultPlan { at, kind: bad });
+        }
         let dying = [0.0, 0.3, 1.0][rng.below(3) as usize];
         for node in 0..shape.nodes * shape.data_centers {
             let node = NodeRef {
