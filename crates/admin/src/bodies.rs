@@ -22,9 +22,25 @@ pub struct Health {
     /// visitors with a ticket still get responses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<ConnectionTrouble>,
+    /// Clocks that differ from that of this node by more than half a second. They do not make a node
+    /// unhealthy.
+    #[serde(default)]
+    pub clocks: Vec<ClockTrouble>,
     /// Error of the newest config file; `null` if it was accepted. It does not make a node
     /// unhealthy: the previous file stays in force.
     pub last_reload_error: Option<String>,
+}
+
+/// Clock that differs from that of the responding node.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClockTrouble {
+    /// `store.local`, `store.global`, or a node by the id of its process.
+    pub owner: String,
+    /// Milliseconds by which it is ahead; negative: behind.
+    pub ahead_ms: i64,
+    /// Explanation for people.
+    pub detail: String,
 }
 
 /// Problem of a room.
@@ -115,6 +131,9 @@ pub struct RoomStates {
     /// Shortage of client connections, as in `/healthz`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<ConnectionTrouble>,
+    /// Clocks that differ from that of this node, as in `/healthz`.
+    #[serde(default)]
+    pub clocks: Vec<ClockTrouble>,
 }
 
 /// Body of `POST /limits/{name}/show`: usage of one client at the store of the limit.

@@ -185,6 +185,7 @@ async fn rooms(State(inner): State<Arc<Inner>>) -> Json<RoomStates> {
         rooms,
         limits,
         connections,
+        clocks: health::clock_troubles(&inner.node),
     })
 }
 

@@ -11,7 +11,7 @@ use anteroom_node::{Node, RoomStats};
 use anteroom_room::queue_position::QueueReason;
 use anteroom_room::sync::ClosedBy;
 
-use crate::bodies::{ConnectionTrouble, Health, LimitTrouble, RoomTrouble};
+use crate::bodies::{ClockTrouble, ConnectionTrouble, Health, LimitTrouble, RoomTrouble};
 use crate::clocks::Clocks;
 use crate::extras::{ConnectionStats, ExtraStats, LimitStats};
 
@@ -46,6 +46,7 @@ pub(crate) fn of(node: &Node, extras: ExtraStats) -> Health {
         rooms: troubles,
         limits: unavailable_limits(&extras.limits),
         connections: connection_shortage(&extras.connections),
+        clocks: clock_troubles(node),
         last_reload_error: extras.last_reload_error.map(shortened),
     }
 }
@@ -67,6 +68,25 @@ pub(crate) fn unavailable_limits(limits: &BTreeMap<String, LimitStats>) -> Vec<L
         })
     });
     unavailable.collect()
+}
+
+/// Lists the clocks that differ from that of this node by more than clocks may differ.
+pub(crate) fn clock_troubles(node: &Node) -> Vec<ClockTrouble> {
+    let large = node.clock_watch().large();
+    let troubles = large.into_iter().map(|difference| {
+        let (owner, ahead_ms) = (difference.owner.to_string(), difference.ahead_ms);
+        let side = if ahead_ms > 0 { "ahead of" } else { "behind" };
+        let seconds = ahead_ms.unsigned_abs() as f64 / 1_000.0;
+        ClockTrouble {
+            detail: format!(
+                "the clock of {owner} is {seconds:.1} s {side} the clock of this node; run NTP on \
+                 both machines"
+            ),
+            owner,
+            ahead_ms,
+        }
+    });
+    troubles.collect()
 }
 
 /// Returns the shortage of client connections, if there is one.

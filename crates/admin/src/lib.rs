@@ -26,8 +26,8 @@ mod serve;
 mod tokens;
 
 pub use bodies::{
-    AssumedEmpty, ClientStanding, ConnectionTrouble, Health, LimitTrouble, Liveness, Readiness,
-    RoomStates, RoomTrouble,
+    AssumedEmpty, ClientStanding, ClockTrouble, ConnectionTrouble, Health, LimitTrouble, Liveness,
+    Readiness, RoomStates, RoomTrouble,
 };
 pub use control::Control;
 pub use extras::{

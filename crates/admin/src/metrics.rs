@@ -14,7 +14,7 @@ mod writer;
 use std::fmt;
 use std::sync::Arc;
 
-use anteroom_node::Node;
+use anteroom_node::{ClockWatch, Node, OtherOwner};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text};
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -23,7 +23,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 use crate::clocks::{Clocks, timestamp};
 use crate::extras::Extras;
-use writer::Families;
+use writer::{Families, Title};
 
 /// Media type of [`Metrics::text`].
 pub(crate) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -81,7 +81,32 @@ impl Collector for AtScrape {
             "How far room time is ahead of this machine's wall clock; negative: behind.",
             clocks.offset_seconds(),
         )?;
+        write_clocks(&mut families, self.node.clock_watch())?;
         rooms::write(&mut families, &self.node, clocks)?;
         others::write(&mut families, &self.extras.read())
     }
+}
+
+/// Writes how far other clocks are ahead of this node's.
+fn write_clocks(families: &mut Families<'_>, watch: &ClockWatch) -> fmt::Result {
+    let seconds = |ahead_ms: i64| ahead_ms as f64 / 1_000.0;
+    let stores = watch.stores().into_iter().map(|difference| {
+        let store = match difference.owner {
+            OtherOwner::GlobalStore => "global",
+            OtherOwner::LocalStore | OtherOwner::Node(_) => "local",
+        };
+        ([("store", store)], seconds(difference.ahead_ms))
+    });
+    families.times(
+        Title {
+            name: "store_clock_ahead",
+            help: "How far a store's clock is ahead of this node's; negative: behind.",
+        },
+        stores,
+    )?;
+    families.seconds(
+        "nodes_clock_ahead",
+        "How far the clock of another node is ahead of this node's, if by more than half a second.",
+        seconds(watch.nodes_ahead_ms()),
+    )
 }

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use crate::{ConnectionTrouble, LimitTrouble, Readiness, RoomStates};
+use crate::{ClockTrouble, ConnectionTrouble, LimitTrouble, Readiness, RoomStates};
 use anteroom_store::wire::state::{ClosedState, RoomState};
 use anyhow::Context as _;
 use bytes::Bytes;
@@ -118,11 +118,12 @@ async fn query(admin: SocketAddr, options: &StatusOptions) -> anyhow::Result<Nod
         format!("{}\n", String::from_utf8_lossy(&body).trim_end())
     } else {
         format!(
-            "{}{}{}{}",
+            "{}{}{}{}{}",
             table(&states.rooms),
             journal_lost(states.journal.as_deref()),
             troubles(&states.limits),
-            shortage(states.connections.as_ref())
+            shortage(states.connections.as_ref()),
+            clocks(&states.clocks)
         )
     };
     let is_degraded = |room: &RoomState| room.degraded.is_some() || room.is_root_store_unavailable;
@@ -225,6 +226,14 @@ fn shortage(connections: Option<&ConnectionTrouble>) -> String {
     connections.map_or_else(String::new, |short| {
         format!("connections: {}\n", short.detail)
     })
+}
+
+/// Returns a line for each clock that differs from that of the node.
+fn clocks(troubles: &[ClockTrouble]) -> String {
+    let lines = troubles.iter();
+    lines
+        .map(|trouble| format!("clock: {}\n", printable(&trouble.detail)))
+        .collect()
 }
 
 fn table(rooms: &[RoomState]) -> String {

@@ -339,6 +339,7 @@ mod tests {
             longest_seat: DurationMs(1),
             revoked: None,
             inherited: crate::watermark::WaitingCounts::new(),
+            other_clock: None,
             snapshot: Snapshot::default(),
         }
     }

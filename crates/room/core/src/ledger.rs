@@ -44,7 +44,9 @@ use alloc::vec::Vec;
 use crate::id::{DataCenterId, Epoch, Incarnation, NodeId};
 use crate::seats::SeatRow;
 use crate::store::StoreFacts;
-use crate::sync::{ClosedBy, LeaseBalance, LeaseReply, LeaseUsage, Reply, RoomFacts, SyncRequest};
+use crate::sync::{
+    ClosedBy, LeaseBalance, LeaseReply, LeaseUsage, OtherClock, Reply, RoomFacts, SyncRequest,
+};
 use crate::time::{DurationMs, Minute, Timestamp};
 use crate::watermark::WaitingCounts;
 pub use due::{UPSTREAM_PERIOD, UPSTREAM_TIME_OUT_MAX};
@@ -485,6 +487,16 @@ impl Ledger {
         }
     }
 
+    /// Returns the latest clock that another child than this one has shown.
+    fn other_clock(&self, child: NodeId) -> Option<OtherClock> {
+        let others = self.children.iter().filter(|(node, _)| **node != child);
+        let latest = others.max_by_key(|(_, other)| other.sent_at);
+        latest.map(|(_, other)| OtherClock {
+            process: other.process,
+            at: other.sent_at,
+        })
+    }
+
     fn lease_reply(
         &self,
         request: &SyncRequest,
@@ -522,6 +534,7 @@ impl Ledger {
             longest_seat: self.longest_grantable_seat(),
             revoked: has_changed.then_some((version, new_entries)),
             inherited: WaitingCounts::new(),
+            other_clock: self.other_clock(request.child),
             snapshot,
         }
     }

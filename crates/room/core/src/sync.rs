@@ -315,8 +315,19 @@ pub struct LeaseReply {
     pub revoked: Option<(u64, Vec<Revocation>)>,
     /// Waiting visitors of ended nodes, handed over to this child.
     pub inherited: WaitingCounts,
+    /// Latest clock that another child has shown; `None` if there is none.
+    pub other_clock: Option<OtherClock>,
     /// Room as the ledger sees it.
     pub snapshot: Snapshot,
+}
+
+/// Clock of a child, as it showed it in its newest request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct OtherClock {
+    /// Process of the child.
+    pub process: NodeId,
+    /// Time of its clock.
+    pub at: Timestamp,
 }
 
 /// Cause of a time in which a ledger grants no slots.

@@ -4,6 +4,7 @@
 //! or from the ticket alone if that suffices. It knows no backend and no HTTP.
 
 mod clock;
+mod clock_watch;
 mod held_commands_file;
 mod node;
 mod outcome;
@@ -14,6 +15,7 @@ mod stores;
 
 pub use anteroom_room::room::request_flow::Intent;
 pub use clock::{HandClock, NodeClock, RoomClock, SystemWallClock, WallClock};
+pub use clock_watch::{ClockDifference, ClockWatch, OtherOwner};
 pub use node::{Node, NodeSettings, StartError};
 pub use outcome::{Arrival, Outcome, Pass};
 pub use room::{CommandOutcome, RoomCommandError, RoomHandle, RoomStats};

@@ -22,6 +22,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::clock::{NodeClock, SLEW_PERIOD};
+use crate::clock_watch::ClockWatch;
 use crate::random::{self, Random};
 use crate::room::{RoomHandle, Shared};
 use crate::stores::Stores;
@@ -121,10 +122,12 @@ impl Node {
             deployment_id: settings.deployment_id,
             random: Random::new()?,
             data_center: settings.data_center,
+            clocks: Arc::default(),
         });
         let name = shared.data_center.clone();
         let common = shared.stores.common().cloned();
         let registering = common.map(|store| tokio::spawn(register_name(store, name)));
+        let watching_clocks: Vec<_> = shared.watch_clocks().collect();
         let node = Arc::new(Self {
             shared,
             id,
@@ -132,7 +135,7 @@ impl Node {
             rooms: ArcSwap::default(),
             tasks: Mutex::default(),
             slew_task: tokio::spawn(slew(clock)),
-            background: Mutex::new(registering.into_iter().collect()),
+            background: Mutex::new(registering.into_iter().chain(watching_clocks).collect()),
             incarnations: AtomicU64::new(0),
             is_stopping: AtomicBool::new(false),
             closing: Mutex::default(),
@@ -157,6 +160,12 @@ impl Node {
     #[must_use]
     pub fn rooms(&self) -> Vec<Arc<RoomHandle>> {
         self.rooms.load().values().cloned().collect()
+    }
+
+    /// Returns the clocks that are compared with that of the node.
+    #[must_use]
+    pub fn clock_watch(&self) -> &ClockWatch {
+        &self.shared.clocks
     }
 
     /// Returns the clock of the node.

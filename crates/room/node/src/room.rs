@@ -29,12 +29,14 @@ use anteroom_room::room::view::View;
 use anteroom_room::room::{Capacity, Room, RoomIdentity};
 use anteroom_room::ticket::Ticket;
 use anteroom_room::time::{DurationMs, Timestamp};
-use anteroom_store::{CounterName, SyncError};
+use anteroom_store::{Clock, CounterName, SyncError};
 use anteroom_ticket::{Binding, KeyRing};
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
+use tokio::task::JoinHandle;
 
 use crate::clock::NodeClock;
+use crate::clock_watch::{ClockWatch, watch_store};
 use crate::outcome::{Arrival, Outcome, Pass};
 use crate::random::Random;
 use crate::stores::{Ledgers, Stores};
@@ -55,10 +57,22 @@ pub(crate) struct Shared {
     pub(crate) deployment_id: DeploymentId,
     pub(crate) random: Random,
     pub(crate) data_center: String,
+    /// Clocks that are compared with that of this node.
+    pub(crate) clocks: Arc<ClockWatch>,
     /// File of this process in the data folder; `None` if no other process serves visitors.
     pub(crate) process: Option<ProcessFile>,
     /// Data folder, if there is one.
     pub(crate) folder: Option<PathBuf>,
+}
+
+impl Shared {
+    /// Starts to compare the clocks of shared stores with that of this node.
+    pub(crate) fn watch_clocks(&self) -> impl Iterator<Item = JoinHandle<()>> + '_ {
+        self.stores.shared().into_iter().map(|(owner, store)| {
+            let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;
+            tokio::spawn(watch_store(Arc::clone(&self.clocks), owner, store, clock))
+        })
+    }
 }
 
 /// Room of a running node.

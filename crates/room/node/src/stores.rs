@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::clock_watch::OtherOwner;
 use anteroom_config::overrides::Record;
 use anteroom_room::allocation::CounterScope;
 use anteroom_room::id::{DataCenterId, DeploymentId};
@@ -57,6 +58,18 @@ impl Stores {
             Self::Alone(_) => None,
             Self::Shared(store) | Self::TwoLevels { global: store, .. } => Some(store),
         }
+    }
+
+    /// Returns the stores of other machines.
+    pub(crate) fn shared(&self) -> Vec<(OtherOwner, Arc<dyn Store>)> {
+        let (local, global) = match self {
+            Self::Alone(_) => (None, None),
+            Self::Shared(store) => (Some(store), None),
+            Self::TwoLevels { local, global } => (Some(local), Some(global)),
+        };
+        let local = local.map(|store| (OtherOwner::LocalStore, Arc::clone(store)));
+        let global = global.map(|store| (OtherOwner::GlobalStore, Arc::clone(store)));
+        local.into_iter().chain(global).collect()
     }
 
     pub(crate) fn ledgers(

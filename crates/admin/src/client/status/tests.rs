@@ -171,6 +171,7 @@ fn limits_that_differ_are_listed_by_node() {
             limits: Vec::new(),
             journal: None,
             connections: None,
+            clocks: Vec::new(),
         };
         (SocketAddr::from(([127, 0, 0, 1], port)), states)
     };

@@ -219,6 +219,10 @@ impl RoomHandle {
             tracing::info!(room = %self.name, "store available again");
         }
         let joined = self.locked(|room, room_now| {
+            if let Reply::Granted(lease_reply) = &exchange.reply {
+                let other = lease_reply.other_clock;
+                self.shared.clocks.note_node(&self.name, other, room_now);
+            }
             room.handle_reply(exchange.reply.clone(), room_now);
             let jittered = |period: DurationMs| self.shared.random.jittered(period);
             let both = (&request, &exchange);

@@ -78,6 +78,13 @@ fn comebacks(rng: &mut SimRng, shape: Shape, most: DurationMs, faults: &mut Vec<
             let at = at.less(DurationMs::from_secs(2));
             faults.push(FaultPlan { at, kind: bad });
         }
+        if last >= DurationMs(800) && rng.chance(0.4) {
+            let node = NodeRef {
+                data_center,
+                node: rng.below(u32::try_from(shape.nodes).unwrap_or(1)) as usize,
+            };
+            joins_within(node, last, at, faults);
+        }
         let dying = [0.0, 0.3, 1.0][rng.below(3) as usize];
         for node in 0..shape.nodes * shape.data_centers {
             let node = NodeRef {
@@ -94,4 +101,20 @@ fn comebacks(rng: &mut SimRng, shape: Shape, most: DurationMs, faults: &mut Vec<
         at = at + rng.between(DurationMs(500), DurationMs::from_secs(20));
     }
     faults.sort_by_key(|fault| fault.at);
+}
+
+/// Makes a node start just after the last write that is kept, and die with the store. The store
+/// forgets that it was there.
+fn joins_within(node: NodeRef, last: DurationMs, at: DurationMs, faults: &mut Vec<FaultPlan>) {
+    const STARTS_AFTER: DurationMs = DurationMs(300);
+    let starts_at = at.less(last.less(DurationMs(last.0 / 8)));
+    let crashes = [
+        (starts_at.less(STARTS_AFTER), STARTS_AFTER),
+        (at, DurationMs::from_secs(30)),
+    ];
+    let crashes = crashes.map(|(at, after)| FaultPlan {
+        at,
+        kind: FaultKind::Crash { node, after },
+    });
+    faults.extend(crashes);
 }
