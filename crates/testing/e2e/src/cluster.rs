@@ -65,6 +65,8 @@ pub struct Setup {
     /// Length of a lease from the root to a data center; `None`: ten minutes, as in production.
     /// Release builds always use ten minutes.
     pub global_lease_secs: Option<u64>,
+    /// Further lines of the store's configuration.
+    pub store: String,
     /// Further lines of the room's configuration.
     pub room: String,
 }
@@ -85,6 +87,7 @@ impl Setup {
             has_taps: false,
             clocks_ms: Vec::new(),
             global_lease_secs: None,
+            store: String::new(),
             room: REFRESH_INTERVAL.to_owned(),
         }
     }

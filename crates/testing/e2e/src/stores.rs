@@ -31,6 +31,8 @@ pub enum StoreKind {
     Watched,
     /// Cluster of three masters, without a link in between.
     Cluster,
+    /// One server that logs its writes, with this setting of `appendfsync`.
+    Logged(&'static str),
     /// One server whose wall clock can be stepped, and is so many milliseconds ahead at first.
     Clocked(i64),
 }
@@ -38,7 +40,7 @@ pub enum StoreKind {
 /// Running store; ends when dropped.
 #[derive(Debug)]
 pub enum Store {
-    /// Store of kind [`StoreKind::Single`].
+    /// Store of kind [`StoreKind::Single`] or [`StoreKind::Logged`].
     Single(RedisServer),
     /// Store of kind [`StoreKind::Replicated`].
     Replicated(Replicated),
@@ -59,6 +61,10 @@ impl Store {
     pub async fn start(kind: StoreKind, shim: &Shim) -> Self {
         match kind {
             StoreKind::Single => Self::Single(RedisServer::start().await),
+            StoreKind::Logged(fsync) => {
+                let logs = ["--appendonly", "yes", "--appendfsync", fsync];
+                Self::Single(RedisServer::start_with(&logs).await)
+            }
             StoreKind::Replicated => Self::Replicated(Replicated::start().await),
             StoreKind::Watched => Self::Watched(Watched::start().await),
             StoreKind::Cluster => Self::Cluster(RedisCluster::start().await),

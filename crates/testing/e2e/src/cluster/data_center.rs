@@ -110,6 +110,7 @@ fn config(
         limits,
         session_secs,
         allocation,
+        store,
         room,
         ..
     } = setup;
@@ -125,6 +126,7 @@ fn config(
          kind = \"valkey\"\n\
          local = \"{local}\"\n\
          {}\
+         {store}\
          [[room]]\n\
          name = \"{ROOM}\"\n\
          origin = \"http://{origin}\"\n\

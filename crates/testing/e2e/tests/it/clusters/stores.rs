@@ -1,6 +1,7 @@
 //! Stores that crash, lose data, and cannot be reached, under load.
 
 mod clocks;
+mod comebacks;
 mod failovers;
 
 use anteroom_testkit::load::{Habits, NodeAt, NodeChoice, VisitorLoad};
