@@ -22,8 +22,8 @@ pub struct Health {
     /// visitors with a ticket still get responses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<ConnectionTrouble>,
-    /// Clocks that differ from that of this node by more than half a second. They do not make a node
-    /// unhealthy.
+    /// Clocks that differ from that of this node by more than half a second. They do not make a
+    /// node unhealthy.
     #[serde(default)]
     pub clocks: Vec<ClockTrouble>,
     /// Error of the newest config file; `null` if it was accepted. It does not make a node

@@ -146,8 +146,8 @@ fn closed(room: &str, by: Option<ClosedBy>, at: &str) -> String {
              before {at}"
         ),
         Some(ClosedBy::LostRecordWithoutVisitors) => format!(
-            "the ledger lost its memory; it grants nothing before {at}, when all earlier leases and \
-             their minute have ended"
+            "the ledger lost its memory; it grants nothing before {at}, when all earlier leases \
+             and their minute have ended"
         ),
         Some(ClosedBy::MaybeFirstStart) => format!(
             "the ledger is new and may have replaced a lost one; it grants nothing before {at}; if \

@@ -397,7 +397,7 @@ fn closed_by(closed: &ClosedState) -> String {
         "unsafe_name" => "this node has just joined".to_owned(),
         "maybe_first_start" => "the ledger is new".to_owned(),
         "lost_record" | "lost_record_without_visitors" => "the ledger was lost".to_owned(),
-        other => printable(other).to_string(),
+        other => printable(other),
     };
     format!(" ({cause})")
 }

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use anteroom_config::HostPort;
+use anteroom_config::{Durable, HostPort};
 use anteroom_store::{Durability, Identity};
 use redis::aio::MultiplexedConnection;
 use redis::{AsyncConnectionConfig, Cmd, Pipeline, RedisConnectionInfo, RedisError, Value};
@@ -28,6 +28,8 @@ pub(crate) struct Connection {
     pub(crate) identity: Identity,
     /// Promise of the server about its writes.
     pub(crate) durability: Durability,
+    /// Promise of the operator, and the settings that bear on it.
+    pub(crate) durable: (Durable, Persistence),
     pipe: MultiplexedConnection,
     seen: ObservedReply,
     driver: AbortHandle,
@@ -62,6 +64,7 @@ impl Connection {
         let persistence = timeout_at(deadline, connection.persistence(&info)).await;
         let persistence = persistence.map_err(|_| connection.timeout())??;
         connection.durability = durability::of(access, persistence);
+        connection.durable = (access.promise.durable, persistence);
         Ok((connection, info))
     }
 
@@ -131,6 +134,7 @@ impl Connection {
             server: server.clone(),
             identity: Identity(0),
             durability: Durability::Unknown,
+            durable: (Durable::No, Persistence::default()),
             pipe,
             seen,
             driver: tokio::spawn(driver).abort_handle(),

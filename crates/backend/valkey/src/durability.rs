@@ -1,7 +1,9 @@
-//! Promise of a server about its acknowledged writes: what the operator says, as far as the server's
-//! settings bear it out.
+//! Promise of a server about its acknowledged writes: what the operator says, as far as the
+//! server's settings bear it out.
 //!
 //! A server is asked once for each connection, which belongs to one run of one process.
+
+use std::fmt;
 
 use anteroom_config::Durable;
 use anteroom_room::time::DurationMs;
@@ -15,7 +17,7 @@ use crate::access::Access;
 const EVERY_SECOND: DurationMs = DurationMs(3_000);
 
 /// Settings of a server that decide what it keeps.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) struct Persistence {
     /// Whether it logs every write (`appendonly yes`).
     pub(crate) has_log: bool,
@@ -25,16 +27,30 @@ pub(crate) struct Persistence {
 }
 
 /// Setting `appendfsync`.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Fsync {
     /// Before each reply.
     Always,
     /// Once a second.
     EverySecond,
-    /// When the operating system does so.
+    /// Left to the operating system.
     No,
     /// The server does not show it to us.
+    #[default]
     Hidden,
+}
+
+impl fmt::Display for Persistence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let log = if self.has_log { "yes" } else { "no" };
+        let fsync = match self.fsync {
+            Fsync::Always => "always",
+            Fsync::EverySecond => "everysec",
+            Fsync::No => "no",
+            Fsync::Hidden => "not shown",
+        };
+        write!(f, "appendonly {log}, appendfsync {fsync}")
+    }
 }
 
 impl Fsync {
@@ -60,7 +76,7 @@ impl Fsync {
 }
 
 impl Persistence {
-    /// Whether the server is certain to lack a promise that its operator makes.
+    /// Whether the settings show that the server cannot keep a promise of its operator.
     pub(crate) fn contradicts(self, durable: Durable) -> bool {
         let can_keep_all = self.has_log && matches!(self.fsync, Fsync::Always | Fsync::Hidden);
         durable != Durable::No && !can_keep_all

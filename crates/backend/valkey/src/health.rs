@@ -4,9 +4,10 @@
 
 use std::fmt;
 
-use anteroom_config::HostPort;
+use anteroom_config::{Durable, HostPort};
 
 use crate::connection::{Request, text};
+use crate::durability::{Fsync, Persistence};
 use crate::failure::Failure;
 use crate::info::Info;
 use crate::link::{Link, ServerReply};
@@ -46,6 +47,13 @@ pub enum Warning {
     },
     /// The server does not report its eviction policy.
     HidesPolicy,
+    /// The settings of the server contradict `store.durable`, which is ignored.
+    ContradictsDurable {
+        /// Settings, such as `appendonly yes, appendfsync everysec`.
+        settings: String,
+    },
+    /// The server does not show the settings that `store.durable` needs.
+    DurableNotChecked,
 }
 
 impl Findings {
@@ -80,6 +88,14 @@ impl fmt::Display for Warning {
                 f,
                 "evicts keys when it is full (maxmemory-policy {policy}): set it to noeviction"
             ),
+            Self::ContradictsDurable { settings } => write!(
+                f,
+                "has {settings}: store.durable needs appendonly yes and appendfsync always, and is \
+                 ignored"
+            ),
+            Self::DurableNotChecked => {
+                write!(f, "does not show appendfsync: store.durable is not checked")
+            }
             Self::HidesPolicy => {
                 write!(
                     f,
@@ -113,11 +129,24 @@ async fn check_server(link: &Link) -> Result<ServerFinding, Failure> {
     }
     Ok(ServerFinding {
         server,
-        warnings: warnings(&info),
+        warnings: warnings(&info)
+            .into_iter()
+            .chain(durable_warning(connection.durable))
+            .collect(),
         make: info
             .make
             .unwrap_or_else(|| "a server of unknown version".to_owned()),
     })
+}
+
+/// Returns a warning if the operator's promise does not hold, or is not checked.
+fn durable_warning((durable, settings): (Durable, Persistence)) -> Option<Warning> {
+    if settings.contradicts(durable) {
+        let settings = settings.to_string();
+        return Some(Warning::ContradictsDurable { settings });
+    }
+    let is_hidden = settings.fsync == Fsync::Hidden;
+    (durable != Durable::No && is_hidden).then_some(Warning::DurableNotChecked)
 }
 
 fn warnings(info: &Info) -> Vec<Warning> {
@@ -147,6 +176,38 @@ mod tests {
                 make: info.make.unwrap(),
             }],
         }
+    }
+
+    #[test]
+    fn a_promise_that_does_not_hold_is_named_with_the_settings() {
+        let settings = |has_log, fsync| Persistence {
+            has_log,
+            fsync,
+            ..Persistence::default()
+        };
+        let check = |durable, settings, expected: Option<&str>| {
+            let warning = durable_warning((durable, settings));
+            assert_eq!(
+                warning.map(|warning| warning.to_string()).as_deref(),
+                expected
+            );
+        };
+        let everysec = settings(true, Fsync::EverySecond);
+        check(Durable::No, everysec, None);
+        check(
+            Durable::Restart,
+            everysec,
+            Some(
+                "has appendonly yes, appendfsync everysec: store.durable needs appendonly yes and \
+                 appendfsync always, and is ignored",
+            ),
+        );
+        check(Durable::Failover, settings(true, Fsync::Always), None);
+        check(
+            Durable::Failover,
+            settings(true, Fsync::Hidden),
+            Some("does not show appendfsync: store.durable is not checked"),
+        );
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub struct ValkeyAddress {
 /// Promise of the operator about the acknowledged writes of a store.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct StorePromise {
-    /// Which server keeps all of them.
+    /// Servers that keep all of them.
     pub durable: Durable,
     /// Longest time whose writes may be missing after it comes back; `None` = as its settings say.
     pub longest_loss: Option<DurationMs>,
@@ -39,9 +39,9 @@ pub enum Durable {
     /// None is certain to.
     #[default]
     No,
-    /// The same server, when it restarts.
+    /// Server that acknowledged them, when it restarts.
     Restart,
-    /// The same server, and whatever is promoted in its place.
+    /// Server that acknowledged them, and a server that is promoted in its place.
     Failover,
 }
 

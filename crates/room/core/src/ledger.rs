@@ -58,7 +58,7 @@ pub use revoked::{FORGOTTEN_AFTER, Logouts, REVOKED_MAX, RevokedList, Unreleased
 use sums::Sums;
 pub use upstream::{Carrier, Upstream, UpstreamDemand};
 
-/// Longest time, in a quiet room, until a child that is safe in the record has told it so.
+/// Longest time, in a quiet room, until a child that is safe in the record has reported so.
 const REPORTED_AFTER: DurationMs = DurationMs(2_000);
 
 /// Record of one room at one level.

@@ -29,7 +29,7 @@ pub struct SyncRequest {
     pub data_center: DataCenterId,
     /// Time of sending, by the clocks that write tickets.
     pub sent_at: Timestamp,
-    /// What the node that sends this knows of the parent's record.
+    /// Knowledge of the node that sends this about the parent's record.
     pub stamp: RecordStamp,
     /// Whether the ledger of a data center sends this only to join: its carrier is not safe in the
     /// record yet.
@@ -86,7 +86,7 @@ pub struct SyncRequest {
     pub is_leaving: bool,
 }
 
-/// What a node knows of a record when it sends a request there ([`crate::record_view`]).
+/// Knowledge of a node about a record when it sends a request there ([`crate::record_view`]).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct RecordStamp {
     /// Time of the record, as the node estimates it; `None` before its first reply.
@@ -337,7 +337,7 @@ pub enum ClosedBy {
     MaybeFirstStart,
     /// The record was lost, or its newest part.
     LostRecord,
-    /// The same, and an operator knows that nobody is active.
+    /// Lost record, where an operator knows that nobody is active.
     LostRecordWithoutVisitors,
     /// The store came back, and so many children have not reported to it.
     MissingReports(u32),

@@ -54,7 +54,7 @@ pub struct SeedRun {
     pub admitted: u64,
     /// Whether a visitor was admitted after the end of the last fault.
     pub has_recovered: bool,
-    /// How long ledgers were closed after their stores came back.
+    /// Times for which ledgers were closed after their stores came back.
     pub reopenings: Vec<Reopening>,
     /// First violated invariant.
     pub violation: Option<Violation>,

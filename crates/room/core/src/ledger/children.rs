@@ -125,8 +125,8 @@ impl Ledger {
         self.handle_revocations(request);
     }
 
-    /// Returns whether a child counts as having reported to the present store, and whether its name is
-    /// safe there, after this request. `old` is its record before.
+    /// Returns whether a child counts as having reported to the present store, and whether its name
+    /// is safe there, after this request. `old` is its record before.
     fn standing_of(&self, request: &SyncRequest, old: Option<&Child>) -> (bool, bool) {
         let names_store = request.stamp.store == Some(self.store.identity);
         let vouches =

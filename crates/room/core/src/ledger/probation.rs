@@ -129,8 +129,8 @@ impl Ledger {
     }
 
     /// Whether the request shows that another incarnation followed this one: the record is an older
-    /// copy. A child names a later one; or, in a probation, it has a lease here and reports as if it
-    /// had none, because it started over under the other one.
+    /// copy. A child names a later one. Or, in a probation, it has a lease here and reports as if
+    /// it had none, because it started over under the other one.
     pub(super) fn is_succeeded(&self, request: &SyncRequest) -> bool {
         let known = self.children.get(&request.child);
         let is_newer = known.is_some_and(|known| request.number > known.number);

@@ -257,8 +257,8 @@ pub enum FaultKind {
 }
 
 impl Scenario {
-    /// Returns the longest time until a process or a data center that starts is safe in all records,
-    /// and granted anything: one after the other at two levels.
+    /// Returns the longest time until a process or a data center that starts is safe in all
+    /// records, and granted anything: one after the other at two levels.
     pub(crate) fn safe_after(&self) -> DurationMs {
         let store = StoreFacts {
             durability: self.durability,

@@ -1,5 +1,5 @@
-//! Tests of a store that comes back as another server with its record, and of the operator's command
-//! that nobody is active.
+//! Tests of a store that comes back as another server with its record, and of the operator's
+//! command that nobody is active.
 
 use super::*;
 use crate::store::{Durability, Identity};
