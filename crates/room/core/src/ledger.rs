@@ -18,7 +18,7 @@
 //!
 //! # Which clock
 //!
-//! Record time measures the length of leases, and nothing else ([`crate::record_time`]). It rises
+//! Record time measures the length of leases, and nothing else ([`crate::record_view`]). It rises
 //! with the children's requests, and no store's clock is part of it. Ends in tickets and minutes of
 //! admissions follow the clocks that write tickets; the children's requests report them.
 
