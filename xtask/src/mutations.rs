@@ -25,7 +25,7 @@ use tree::Tree;
 /// Seeds to run before a mutation counts as unnoticed. Without a mutation every invariant holds in
 /// all of them. The rarest mutation is noticed in seed 1,365; others shift with every change of the
 /// code.
-const SEEDS: u64 = 8_000;
+const SEEDS: u64 = 14_000;
 
 /// Number of mutations that [`check`] tests in the usual scope: half a minute. They differ from
 /// commit to commit, so that a rule without a working checker is found soon.

@@ -22,9 +22,9 @@ pub struct Health {
     /// visitors with a ticket still get responses.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<ConnectionTrouble>,
-    /// Clocks that differ from that of this node by more than half a second. They do not make a
-    /// node unhealthy.
-    #[serde(default)]
+    /// Clocks that differ from that of this node by more than half a second; absent if there
+    /// are none. They do not make a node unhealthy.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clocks: Vec<ClockTrouble>,
     /// Error of the newest config file; `null` if it was accepted. It does not make a node
     /// unhealthy: the previous file stays in force.
@@ -132,7 +132,7 @@ pub struct RoomStates {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub connections: Option<ConnectionTrouble>,
     /// Clocks that differ from that of this node, as in `/healthz`.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub clocks: Vec<ClockTrouble>,
 }
 

@@ -17,8 +17,8 @@ use tokio::time::interval;
 
 /// Largest difference that is no problem, in milliseconds.
 const TOLERANCE_MS: i64 = 500;
-/// Interval at which a store's clock is read.
-const READ_INTERVAL: Duration = Duration::from_secs(5);
+/// Interval at which a store's clock is read: seldom, because each node asks the global store.
+const READ_INTERVAL: Duration = Duration::from_secs(30);
 
 /// Clock that is compared with that of this node.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]

@@ -2,6 +2,7 @@
 //! restarted.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anteroom::demo::checking_origin::{CheckedRoom, CheckerClock, CheckingOrigin};
 use anteroom_config::{Config, Flags};
@@ -15,6 +16,7 @@ use super::operator::Operator;
 use super::process::{Gateway, room_flags};
 use super::visitors::{self, endless_visits};
 use super::{eventually, now};
+use anteroom_testkit::eventually_within;
 use anteroom_testkit::load::{NodeAddress, VisitorLoad};
 
 /// Name of the room that flags describe.
@@ -189,7 +191,9 @@ impl Stage {
 
     /// Waits until a new visitor is admitted.
     pub(crate) async fn admits_newcomers(&self) {
-        eventually("a newcomer is admitted", async || {
+        // After a loss the room waits for the end of the minute, and of the next one if that is near.
+        let patience = Duration::from_secs(100);
+        eventually_within(patience, "a newcomer is admitted", async || {
             let response = self.newcomer().get("/newcomer").await;
             seat_end(&response).is_some()
         })

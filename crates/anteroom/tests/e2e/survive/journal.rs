@@ -128,7 +128,7 @@ async fn an_untouched_journal_knows_all_and_has_no_reserve() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn after_assume_empty_it_admits_at_once() {
+async fn after_assume_empty_it_admits_with_the_next_minute() {
     let mut stage = Stage::open(limits(5, PLENTY), "30s").await;
     stage.terminate().await;
     fs::write(journal(&stage), "").unwrap();

@@ -74,9 +74,11 @@ impl Ledger {
     /// writes. The incarnation stays.
     pub fn begin_probation(&mut self, store: StoreFacts, lease_terms: LeaseTerms) {
         let kept_all = self.probation.is_none_or(|earlier| earlier.keeps_all);
+        // Both promises count: that of the lost server, and that of this one.
+        let promises = self.store.durability.min(store.durability);
         self.probation = Some(Probation {
             began_at: self.as_of,
-            keeps_all: kept_all && store.durability == Durability::KeepsAll,
+            keeps_all: kept_all && promises == Durability::KeepsAll,
         });
         self.store = store;
         // How long the store was away is unknown, so each lease gets its whole length.
