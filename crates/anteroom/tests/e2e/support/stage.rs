@@ -191,7 +191,7 @@ impl Stage {
 
     /// Waits until a new visitor is admitted.
     pub(crate) async fn admits_newcomers(&self) {
-        // After a loss the room waits for the end of the minute, and of the next one if that is near.
+        // After a loss the room waits for the end of the minute, or of the next one.
         let patience = Duration::from_secs(100);
         eventually_within(patience, "a newcomer is admitted", async || {
             let response = self.newcomer().get("/newcomer").await;
