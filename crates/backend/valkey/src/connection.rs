@@ -170,7 +170,7 @@ impl Connection {
     /// Returns how the server keeps its writes.
     async fn persistence(&self, info: &Info) -> Result<Persistence, Failure> {
         let mut command = redis::cmd("CONFIG");
-        command.arg("GET").arg("appendfsync");
+        command.arg("GET").arg(Fsync::SETTINGS);
         let fsync = match self.execute(&command).await {
             Ok(value) => Fsync::of_config(value),
             // Managed servers, and users without this right.

@@ -26,7 +26,7 @@ pub(crate) struct Persistence {
     pub(crate) fsync: Fsync,
 }
 
-/// Setting `appendfsync`.
+/// Setting `appendfsync`, together with `no-appendfsync-on-rewrite`.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub(crate) enum Fsync {
     /// Before each reply.
@@ -54,24 +54,40 @@ impl fmt::Display for Persistence {
 }
 
 impl Fsync {
-    /// Reads the reply to `CONFIG GET appendfsync`.
+    /// Pattern of the settings for `CONFIG GET`, which takes one before version 7.
+    pub(crate) const SETTINGS: &str = "*appendfsync*";
+
+    /// Reads the reply to `CONFIG GET` of [`Self::SETTINGS`].
     pub(crate) fn of_config(value: Value) -> Self {
         let parts = match value {
             Value::Array(parts) => parts,
             Value::Map(pairs) => pairs.into_iter().flat_map(|(k, v)| [k, v]).collect(),
             _ => Vec::new(),
         };
-        let setting = match parts.get(1) {
-            Some(Value::BulkString(bytes)) => bytes.as_slice(),
-            Some(Value::SimpleString(text)) => text.as_bytes(),
-            _ => b"",
+        let texts: Vec<_> = parts.iter().map(bytes_of).collect();
+        let setting = |name: &[u8]| {
+            let mut pairs = texts.chunks_exact(2);
+            let found = pairs.find(|pair| pair[0] == name);
+            found.map_or(&b""[..], |pair| pair[1])
         };
-        match setting {
+        // While it rewrites its log, such a server syncs nothing.
+        if setting(b"no-appendfsync-on-rewrite") == b"yes" {
+            return Self::No;
+        }
+        match setting(b"appendfsync") {
             b"always" => Self::Always,
             b"everysec" => Self::EverySecond,
             b"no" => Self::No,
             _ => Self::Hidden,
         }
+    }
+}
+
+fn bytes_of(value: &Value) -> &[u8] {
+    match value {
+        Value::BulkString(bytes) => bytes,
+        Value::SimpleString(text) => text.as_bytes(),
+        _ => b"",
     }
 }
 
@@ -207,6 +223,12 @@ mod tests {
         check(Value::Array(Vec::new()), Fsync::Hidden);
         let map = vec![(bytes("appendfsync"), bytes("no"))];
         check(Value::Map(map), Fsync::No);
+        let on_rewrite = |text| {
+            let names = ["no-appendfsync-on-rewrite", text, "appendfsync", "always"];
+            Value::Array(names.map(bytes).to_vec())
+        };
+        check(on_rewrite("no"), Fsync::Always);
+        check(on_rewrite("yes"), Fsync::No);
         check(Value::Nil, Fsync::Hidden);
     }
 }

@@ -211,7 +211,7 @@ impl Ledger {
     pub fn new() -> Self {
         Self {
             incarnation: Incarnation::ALONE,
-            store: StoreFacts::default(),
+            store: StoreFacts::UNWRITTEN,
             probation: None,
             upstream: None,
             reserve: None,

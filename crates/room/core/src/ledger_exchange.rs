@@ -157,7 +157,7 @@ impl InitialLedger {
             (_, Some(before)) if before.identity == seen.store.identity => Self::AsLeft,
             // Both promises count: the one of the lost server, and the one of this server.
             (_, Some(before))
-                if before.durability.min(seen.store.durability) > Durability::Unknown =>
+                if before.durability.weaker(seen.store.durability) != Durability::Unknown =>
             {
                 Self::Probation(role.lease_terms())
             }
@@ -319,7 +319,7 @@ impl LedgerOperation {
                     ledger.handle_upstream(news.clone(), now);
                 }
                 let reply = ledger.handle_sync(SyncRequest::clone(request), lease_terms, now);
-                let carrier = ledger.carrier(request.child);
+                let carrier = ledger.carrier(request);
                 let carrier = carrier.filter(|_| ledger.is_upstream_due(*is_wanted, now));
                 let upstream_sync = carrier.and_then(|carrier| {
                     let request = ledger.poll_upstream(now)?;

@@ -179,6 +179,8 @@ pub struct Room {
     applied_reply: Option<u64>,
     /// Incarnation of the ledger that the row belongs to.
     parent: Option<Incarnation>,
+    /// Incarnation whose void made this node start over, until it has a lease again.
+    voided_by: Option<Incarnation>,
     /// Identity of the parent's store in the newest reply.
     parent_store: Option<Identity>,
     used: LeaseUsage,
@@ -231,6 +233,7 @@ impl Room {
             newcomer_slots: 0,
             applied_reply: None,
             parent: None,
+            voided_by: None,
             parent_store: None,
             used: LeaseUsage::default(),
             witnessed: None,

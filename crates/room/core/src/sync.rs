@@ -41,6 +41,8 @@ pub struct SyncRequest {
     pub is_read_under_parent: bool,
     /// Incarnation of the parent that this report is for; `None` before the first reply.
     pub parent: Option<Incarnation>,
+    /// Incarnation whose void made the child start over; `None` once it has a lease.
+    pub voided_by: Option<Incarnation>,
     /// Epoch under which seats that still run were given, as far as the child knows. It shows a
     /// ledger of another epoch that it lost its record.
     pub witnessed_epoch: Option<Epoch>,

@@ -31,7 +31,6 @@ struct Inner {
 #[derive(Default)]
 struct State {
     identity: u64,
-    durability: Durability,
     records: BTreeMap<RecordKey, Record>,
     numbers: BTreeMap<CounterName, u64>,
 }
@@ -75,14 +74,8 @@ impl Memory {
         let mut state = self.inner.state.lock();
         *state = State {
             identity: state.identity + 1,
-            durability: state.durability,
             ..State::default()
         };
-    }
-
-    /// Sets the promise about writes; at first there is none.
-    pub fn set_durability(&self, durability: Durability) {
-        self.inner.state.lock().durability = durability;
     }
 
     /// Changes the identity and keeps the records, as a restart does.
@@ -116,7 +109,7 @@ impl Memory {
             record: state.records.get(key).cloned(),
             now: self.inner.clock.now(),
             identity: Identity(state.identity),
-            durability: state.durability,
+            durability: Durability::KeepsAll,
         }
     }
 

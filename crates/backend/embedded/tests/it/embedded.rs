@@ -79,6 +79,7 @@ fn request(child: u64, number: u64, generation: u32, now: Timestamp) -> SyncRequ
         known_closed: Timestamp::ZERO,
         is_read_under_parent: true,
         parent: None,
+        voided_by: None,
         witnessed_epoch: None,
         number,
         applied_reply: (number > 1).then_some(number - 1),

@@ -67,6 +67,7 @@ impl Ledger {
             known_closed: upstream.snapshot.closed_through,
             is_read_under_parent: upstream.is_read_under_parent,
             parent: upstream.parent,
+            voided_by: None,
             witnessed_epoch: upstream
                 .witnessed_epoch
                 .or_else(|| upstream.parent.map(Incarnation::epoch)),

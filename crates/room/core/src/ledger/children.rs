@@ -99,11 +99,7 @@ impl Ledger {
             waiting: take(&mut request.waiting),
             inherited: WaitingCounts::new(),
             demand: request.demand,
-            // Versions of another incarnation are not comparable.
-            rejects_through: request
-                .parent
-                .filter(|incarnation| *incarnation == self.incarnation)
-                .map_or(0, |_| request.rejects_through),
+            rejects_through: self.rejects_through(request),
             settings: request.settings,
             terms_version,
             has_reported,
@@ -125,13 +121,27 @@ impl Ledger {
         self.handle_revocations(request);
     }
 
+    /// Returns the version of the list of revocations up to which a child rejects tickets. Versions
+    /// of another incarnation, or from before the store came back, are not comparable.
+    fn rejects_through(&self, request: &SyncRequest) -> u64 {
+        let names_this = request.parent == Some(self.incarnation);
+        let store = request.stamp.store;
+        let is_present = store.is_none_or(|identity| identity == self.store.identity);
+        if names_this && is_present {
+            request.rejects_through
+        } else {
+            0
+        }
+    }
+
     /// Returns whether a child counts as having reported to the present store, and whether its name
     /// is safe there, after this request. `old` is its record before.
     fn standing_of(&self, request: &SyncRequest, old: Option<&Child>) -> (bool, bool) {
         let names_store = request.stamp.store == Some(self.store.identity);
         let vouches =
             |old: &Child| names_store && request.stamp.safe_generation == Some(old.generation);
-        let has_reported = self.probation.is_none() || old.is_some_and(|old| old.has_reported);
+        // A child that the record does not know was granted nothing that the record may lack.
+        let has_reported = self.probation.is_none() || old.is_none_or(|old| old.has_reported);
         let is_safe = self.store.safe_after() == DurationMs::ZERO
             || old.is_some_and(|old| old.is_safe || vouches(old));
         (has_reported || names_store, is_safe)

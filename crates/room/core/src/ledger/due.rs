@@ -37,8 +37,8 @@ impl Ledger {
     /// request works like a lock with expiry, and the node that made it carries it.
     #[must_use]
     pub fn is_upstream_due(&self, is_wanted: bool, now: Timestamp) -> bool {
-        let is_open = self.probation.is_none();
-        let Some(upstream) = self.upstream.as_deref().filter(|_| is_open) else {
+        let is_certain = self.probation.is_none();
+        let Some(upstream) = self.upstream.as_deref().filter(|_| is_certain) else {
             return false;
         };
         let pause = if upstream.lease.is_waiting_for_reply() {

@@ -28,8 +28,12 @@
 use super::{LEASE_TTL, LeaseTerms, Ledger};
 use crate::id::Incarnation;
 use crate::store::{Durability, StoreFacts};
-use crate::sync::{LeaseBalance, LeaseUsage, SyncRequest};
-use crate::time::Timestamp;
+use crate::sync::{LeaseBalance, SyncRequest};
+use crate::time::{DurationMs, Timestamp};
+
+/// Longest time between two requests of any children while their store is there: an idle node sends
+/// one every three seconds.
+const LONGEST_SILENCE: DurationMs = DurationMs(5_000);
 
 /// Time until all children have reported again.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -65,9 +69,19 @@ impl Ledger {
         self.reserve.is_none() && self.probation.is_none()
     }
 
-    /// Notes the store that the record is in, before it handles a request there.
+    /// Notes the store that the record is in, before it handles a request there. Of one server, the
+    /// weakest promise that any writer saw counts: that writer granted what it promised.
     pub fn note_store(&mut self, store: StoreFacts) {
-        self.store = store;
+        let is_same = self.store.identity == store.identity;
+        let durability = if is_same {
+            self.store.durability.weaker(store.durability)
+        } else {
+            store.durability
+        };
+        self.store = StoreFacts {
+            durability,
+            ..store
+        };
     }
 
     /// Begins a probation, because the store came back as another server and may lack its newest
@@ -75,7 +89,7 @@ impl Ledger {
     pub fn begin_probation(&mut self, store: StoreFacts, lease_terms: LeaseTerms) {
         let kept_all = self.probation.is_none_or(|earlier| earlier.keeps_all);
         // Both promises count: that of the lost server, and that of this one.
-        let promises = self.store.durability.min(store.durability);
+        let promises = self.store.durability.weaker(store.durability);
         self.probation = Some(Probation {
             began_at: self.as_of,
             keeps_all: kept_all && promises == Durability::KeepsAll,
@@ -94,15 +108,21 @@ impl Ledger {
         self.assert_sound();
     }
 
-    /// Moves all ends on by the time in which the store was away, as the first report of a child
-    /// shows it. Nobody could extend a lease meanwhile.
+    /// Moves all ends on by the time in which the store was away. Nobody could extend a lease
+    /// meanwhile. The first report of a child shows that time. So does a later silence that is
+    /// longer than any child keeps.
     pub(super) fn skip_absence(&mut self, request: &SyncRequest, now: Timestamp) {
         let child = self.children.get(&request.child);
         let is_first_report = child.is_none_or(|child| !child.has_reported);
-        let Some(probation) = self.probation.as_mut().filter(|_| is_first_report) else {
+        let Some(probation) = self.probation.as_mut() else {
             return;
         };
-        let away = now.since(self.as_of);
+        let silence = now.since(self.as_of);
+        let away = if is_first_report {
+            silence
+        } else {
+            silence.less(LONGEST_SILENCE)
+        };
         probation.began_at = probation.began_at + away;
         for child in self.children.values_mut() {
             child.ends_at = child.ends_at + away;
@@ -131,30 +151,28 @@ impl Ledger {
     }
 
     /// Whether the request shows that another incarnation followed this one: the record is an older
-    /// copy. A child names a later one. Or, in a probation, it has a lease here and reports as if
-    /// it had none, because it started over under the other one.
+    /// copy. A child names a later one. Or, in a probation, one that has a lease here names another
+    /// incarnation that is as late, under which it started over.
     pub(super) fn is_succeeded(&self, request: &SyncRequest) -> bool {
         let known = self.children.get(&request.child);
         let is_newer = known.is_some_and(|known| request.number > known.number);
-        let has_restarted = self.probation.is_some() && is_newer;
-        match request.parent {
-            Some(parent) if parent == self.incarnation => false,
-            Some(parent) if parent.ordinal() == self.incarnation.ordinal() => has_restarted,
-            Some(parent) => parent.ordinal() > self.incarnation.ordinal(),
-            None => has_restarted,
+        match request.parent.or(request.voided_by) {
+            None => false,
+            Some(other) if other == self.incarnation => false,
+            Some(other) if other.ordinal() == self.incarnation.ordinal() => {
+                self.probation.is_some() && is_newer
+            }
+            Some(other) => other.ordinal() > self.incarnation.ordinal(),
         }
     }
 
     /// Whether the request shows that the record lost a grant: it names a lease of this incarnation
-    /// that was never given, and has used it or may do so.
+    /// that was never given, and may use it. What the child used under earlier leases is no such
+    /// claim, and its next report has all of it.
     pub(super) fn lost_a_grant(&self, request: &SyncRequest) -> bool {
         let names_this = request.parent == Some(self.incarnation);
         let is_unknown = request.generation > Some(self.generation);
-        let was_granted = !request.balance.is_nothing()
-            || request.used != LeaseUsage::default()
-            || !request.row.is_empty()
-            || !request.admitted.is_empty();
-        names_this && is_unknown && was_granted && !request.is_final
+        names_this && is_unknown && !request.balance.is_nothing() && !request.is_final
     }
 
     /// Ends the probation when it is known what everybody has.
@@ -182,12 +200,16 @@ impl Ledger {
         }
     }
 
-    /// Returns when the probation ends at the latest, by the clocks that write tickets, if no child
-    /// is missing for good.
+    /// Returns when the probation ends at the latest, by the clocks that write tickets.
     pub(super) fn probation_ends_at(&self) -> Option<Timestamp> {
-        self.probation?;
+        let probation = self.probation?;
         let missing = self.children.values().filter(|child| !child.has_reported);
         let latest = missing.map(|child| child.ends_at).max()?;
+        let latest = if probation.keeps_all {
+            latest.min(probation.began_at + LEASE_TTL)
+        } else {
+            latest
+        };
         Some(self.clock_at + latest.since(self.as_of))
     }
 

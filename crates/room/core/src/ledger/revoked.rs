@@ -191,6 +191,14 @@ impl Logouts {
         agreed < self.missing_until || self.missing_processes.values().any(|until| *until > agreed)
     }
 
+    /// Forgets the versions at which the root listed entries: they were versions of a list that it
+    /// may have lost.
+    pub(super) fn forget_listed(&mut self) {
+        for seat in &mut self.unfreed {
+            seat.listed_at = None;
+        }
+    }
+
     /// Records that these entries are in this version of the root's list.
     pub(super) fn note_listed(&mut self, entries: &BTreeSet<VisitorId>, version: u64) {
         let unlisted = self

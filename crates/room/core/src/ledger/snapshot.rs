@@ -161,7 +161,7 @@ impl Ledger {
             let admissions = self.admissions_leased(minute) + u64::from(pool.admissions_of(minute));
             return saturating_u32(seats.min(admissions));
         }
-        let Some(terms) = self.settings.filter(|_| self.reserve.is_none()) else {
+        let Some(terms) = self.settings.filter(|_| self.is_open()) else {
             return 0;
         };
         let seats = self.seats_before(soon, terms);
@@ -173,7 +173,7 @@ impl Ledger {
     /// Returns the slots for waiting visitors until `later`: a minute that begins until then brings
     /// its own admissions.
     fn slots_ahead(&self, later: Timestamp, at: Timestamp) -> u32 {
-        let Some(terms) = self.settings.filter(|_| self.reserve.is_none()) else {
+        let Some(terms) = self.settings.filter(|_| self.is_open()) else {
             return 0;
         };
         if self.upstream.is_some() || later.minute() == at.minute() {

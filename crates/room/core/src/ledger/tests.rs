@@ -27,6 +27,7 @@ pub(crate) fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
         known_closed: Timestamp::ZERO,
         is_read_under_parent: true,
         parent: (generation != 0).then_some(Incarnation(0)),
+        voided_by: None,
         witnessed_epoch: None,
         number,
         applied_reply: (number > 1).then_some(number - 1),
@@ -145,7 +146,7 @@ fn a_lease_given_up_is_void_and_so_are_its_claims() {
             child: NodeId(1),
             number: 2,
             incarnation: Incarnation(0),
-            store: StoreFacts::default(),
+            store: StoreFacts::UNWRITTEN,
         }
     );
     assert_eq!(ledger.phantoms(), 10, "nothing was returned");

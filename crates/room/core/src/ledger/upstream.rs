@@ -14,12 +14,13 @@ use super::closing::CLOCKS_APART;
 use super::due::{UPSTREAM_PERIOD, UPSTREAM_TIME_OUT_MAX};
 use super::grant::saturating_u32;
 use super::{Child, Ledger, Logouts, RevokedList};
-use crate::id::{DataCenterId, Epoch, Incarnation, NodeId};
+use crate::id::{DataCenterId, Epoch, Incarnation};
 use crate::lease::Lease;
 use crate::record_view::RecordedLease;
 use crate::store::StoreFacts;
 use crate::sync::{
     LeaseBalance, LeaseDemand, LeaseReply, LeaseUsage, RecordStamp, Reply, Revocation, Snapshot,
+    SyncRequest,
 };
 use crate::time::{DurationMs, Timestamp};
 
@@ -297,18 +298,17 @@ impl Ledger {
         }
     }
 
-    /// Returns whether a child may carry a request to the root; `None` if not. One that has left
-    /// carries the returns of its data center.
+    /// Returns whether the sender of a request may carry one to the root; `None` if not. A child
+    /// that leaves carries the returns of its data center.
     #[must_use]
-    pub fn carrier(&self, child: NodeId) -> Option<Carrier> {
+    pub fn carrier(&self, request: &SyncRequest) -> Option<Carrier> {
         let upstream = self.upstream.as_deref()?;
-        match self.children.get(&child) {
-            Some(child) if !child.is_safe => {
-                let is_first = upstream.lease.generation().is_none();
-                is_first.then_some(Carrier::OnlyToJoin)
-            }
-            _ => Some(Carrier::Any),
+        let child = self.children.get(&request.child);
+        if request.is_leaving || child.is_some_and(|child| child.is_safe) {
+            return Some(Carrier::Any);
         }
+        let is_first = upstream.lease.generation().is_none();
+        is_first.then_some(Carrier::OnlyToJoin)
     }
 
     /// Applies a reply of the root. Returns whether it was to the newest request.
@@ -320,8 +320,8 @@ impl Ledger {
 
     fn apply_root_reply(&mut self, reply: Reply, now: Timestamp) -> bool {
         // A reply to a request before the store came back is not of this record.
-        let is_open = self.probation.is_none();
-        let Some(upstream) = self.upstream.as_deref_mut().filter(|_| is_open) else {
+        let is_certain = self.probation.is_none();
+        let Some(upstream) = self.upstream.as_deref_mut().filter(|_| is_certain) else {
             return false;
         };
         match reply {
@@ -337,7 +337,7 @@ impl Ledger {
                 let is_other = upstream.parent.is_some_and(|known| known != incarnation);
                 let is_newest = upstream.lease.handle_void(number);
                 if is_newest {
-                    upstream.store = Some(store);
+                    self.note_root_store(store);
                 }
                 if is_newest && is_other {
                     let next = self.incarnation.next(incarnation.0);
@@ -349,9 +349,25 @@ impl Ledger {
                 if !upstream.lease.handle_lease_reply(&lease_reply) {
                     return false;
                 }
+                self.note_root_store(lease_reply.store);
                 self.apply_root_lease(lease_reply, now);
                 true
             }
+        }
+    }
+
+    /// Notes the root's store. If it came back as another server, the root may have forgotten
+    /// logouts that it had confirmed, and the versions at which it listed them.
+    fn note_root_store(&mut self, store: StoreFacts) {
+        let Some(upstream) = self.upstream.as_deref_mut() else {
+            return;
+        };
+        let known = upstream.store.replace(store);
+        if known.is_some_and(|known| known.identity != store.identity) {
+            let entries = self.revoked.to_vec().into_iter();
+            upstream.unconfirmed = entries.map(Revocation::without_seat).collect();
+            upstream.revoked_version = 0;
+            self.logouts.forget_listed();
         }
     }
 
@@ -361,14 +377,6 @@ impl Ledger {
         };
         upstream.is_read_under_parent &= upstream.parent == Some(lease_reply.incarnation);
         upstream.parent = Some(lease_reply.incarnation);
-        let known = upstream.store.replace(lease_reply.store);
-        let has_changed = known.is_some_and(|known| known.identity != lease_reply.store.identity);
-        if has_changed {
-            // The root may have forgotten logouts that it had confirmed.
-            let entries = self.revoked.to_vec().into_iter();
-            upstream.unconfirmed = entries.map(Revocation::without_seat).collect();
-            upstream.revoked_version = 0;
-        }
         upstream.root_time = lease_reply.record_time;
         upstream.is_safe = lease_reply.is_safe;
         upstream.applied_reply = Some(lease_reply.number);

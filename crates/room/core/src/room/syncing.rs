@@ -124,6 +124,7 @@ impl Room {
             known_closed: self.snapshot.closed_through,
             is_read_under_parent: self.parent.is_some(),
             parent: self.parent,
+            voided_by: self.voided_by,
             witnessed_epoch: self.witnessed,
             number,
             applied_reply: self.applied_reply,
@@ -172,6 +173,7 @@ impl Room {
                 let is_newest = self.lease.handle_void(number);
                 if is_newest && self.parent.is_some_and(|known| known != incarnation) {
                     self.begin_row();
+                    self.voided_by = Some(incarnation);
                 }
                 is_newest
             }
@@ -240,6 +242,7 @@ impl Room {
             self.revoked.begin_row();
         }
         self.parent = Some(incarnation);
+        self.voided_by = None;
     }
 
     /// Starts over with another ledger. The old one's parent, or its reserve, covers what was done

@@ -224,6 +224,24 @@ async fn an_empty_store_grants_nothing_until_earlier_leases_have_ended() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_store_that_comes_back_with_its_data_opens_at_once() {
+    for is_one_level in [true, false] {
+        let deployment = if is_one_level {
+            Deployment::one_level(3, SMALL).await
+        } else {
+            Deployment::two_levels(1, 3, SMALL).await
+        };
+        let epoch = deployment.room(0).stats().snapshot.epoch;
+        for store in deployment.locals.iter().chain([&deployment.root]) {
+            store.restart();
+        }
+        let_pass(Duration::from_secs(15)).await;
+        assert_admits(&deployment.room(0)).await;
+        assert_eq!(deployment.room(0).stats().snapshot.epoch, epoch);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_data_center_that_loses_its_store_keeps_visitors_and_limits() {
     let deployment = Deployment::two_levels(2, 3, SMALL).await;
     let checker = run_visitors(&deployment, 100, Duration::from_secs(5)).await;

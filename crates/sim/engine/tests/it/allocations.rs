@@ -283,6 +283,7 @@ fn lease_request(child: u64, lease: &mut Lease, slots: u32) -> SyncRequest {
         known_closed: Timestamp::ZERO,
         is_read_under_parent: true,
         parent: None,
+        voided_by: None,
         witnessed_epoch: None,
         number: lease.begin_request(NOW),
         applied_reply: None,

@@ -96,11 +96,13 @@ fn a_missing_report_begins_a_reserve_unless_the_store_keeps_all() {
         (Durability::LosesAtMost(LOSES), true),
         (Durability::KeepsAll, false),
     ] {
-        let ledger = back(two_children(durability), durability);
-        let (ledger, _) = send(ledger, (2, 3, 2), (AFTER, 0), START);
-        let (ledger, _) = send(ledger, (2, 4, 2), (AFTER, 0), over - DurationMs(1));
+        let mut ledger = back(two_children(durability), durability);
+        for (number, after) in [(3, 0), (4, 4_000), (5, 8_000)] {
+            let at = START + DurationMs(after);
+            ledger = send(ledger, (2, number, 2), (AFTER, 0), at).0;
+        }
         assert!(ledger.probation().is_some());
-        let mut next = request(2, 5, 2);
+        let mut next = request(2, 6, 2);
         next.is_final = false;
         next.stamp.store = Some(AFTER);
         let (ledger, reply) = ledger.sync(&next, LeaseTerms::default(), over);
@@ -148,9 +150,60 @@ fn a_later_incarnation_or_an_unknown_lease_proves_a_loss() {
     unknown.balance.seats = 1;
     let (ledger, _) = comeback().sync(&unknown, LeaseTerms::default(), START);
     assert!(ledger.reserve().is_some());
-    // A child of this record that reports as if it had no lease here.
-    let (ledger, _) = comeback().sync(&request(1, 4, 0), LeaseTerms::default(), START);
+    // A child of this record that started over under another incarnation, which is as late.
+    let mut restarted = request(1, 4, 0);
+    restarted.voided_by = Some(Incarnation(99));
+    let (ledger, _) = comeback().sync(&restarted, LeaseTerms::default(), START);
     assert!(ledger.reserve().is_some());
+}
+
+#[test]
+fn what_proves_no_loss_closes_nothing() {
+    let comeback = || {
+        back(
+            two_children(Durability::LosesAtMost(LOSES)),
+            Durability::LosesAtMost(LOSES),
+        )
+    };
+    let is_on_probation = |ledger: &Ledger| {
+        assert_eq!(ledger.reserve(), None);
+        assert!(ledger.probation().is_some());
+    };
+    // The reply to its first request was lost.
+    let (ledger, _) = comeback().sync(&request(3, 1, 0), LeaseTerms::default(), START);
+    let (ledger, _) = ledger.sync(&request(3, 2, 0), LeaseTerms::default(), START);
+    is_on_probation(&ledger);
+    assert_eq!(
+        ledger.missing_reports(),
+        2,
+        "a child that is new is not missing"
+    );
+    // It used earlier leases, and was granted nothing under the one that the record forgot.
+    let mut forgotten = request(3, 9, 9);
+    forgotten.used.seats = 7;
+    forgotten.row.add(START + DurationMs(100_000));
+    let (ledger, reply) = comeback().sync(&forgotten, LeaseTerms::default(), START);
+    assert!(matches!(reply, Reply::Void { .. }));
+    is_on_probation(&ledger);
+    // The store is away once more, and a child that has reported speaks first.
+    let (ledger, _) = send(comeback(), (2, 3, 2), (AFTER, 0), START);
+    let later = START + LEASE_TTL + DurationMs(1_000);
+    let (ledger, _) = send(ledger, (2, 4, 2), (AFTER, 0), later);
+    is_on_probation(&ledger);
+}
+
+#[test]
+fn the_weakest_promise_of_one_server_counts() {
+    let mut ledger = two_children(Durability::KeepsAll);
+    ledger.note_store(store(BEFORE, Durability::LosesAtMost(LOSES)));
+    ledger.note_store(store(BEFORE, Durability::KeepsAll));
+    assert_eq!(ledger.store().durability, Durability::LosesAtMost(LOSES));
+    let ledger = back(ledger, Durability::KeepsAll);
+    assert!(
+        ledger
+            .probation()
+            .is_some_and(|probation| !probation.keeps_all)
+    );
 }
 
 #[test]
@@ -183,7 +236,7 @@ fn a_data_center_drops_its_pool_and_keeps_silent_until_all_have_reported() {
     let mut join = request(1, 1, 0);
     join.parent = None;
     let (mut here, _) = grant(here, &join, START);
-    assert_eq!(here.carrier(NodeId(1)), Some(Carrier::OnlyToJoin));
+    assert_eq!(here.carrier(&join), Some(Carrier::OnlyToJoin));
     let mut asked = here.poll_upstream(START).expect("a node has synced");
     asked.is_final = true;
     let mut root = Ledger::first_start(Incarnation(0));
@@ -191,7 +244,7 @@ fn a_data_center_drops_its_pool_and_keeps_silent_until_all_have_reported() {
     let reply = root.handle_sync(asked, LeaseTerms::ROOT, START);
     here.handle_upstream(reply, START);
     assert_eq!(here.seats_free(), 4);
-    assert_eq!(here.carrier(NodeId(1)), None, "it is not safe yet");
+    assert_eq!(here.carrier(&join), None, "it is not safe yet");
     here.begin_probation(
         store(AFTER, Durability::LosesAtMost(LOSES)),
         LeaseTerms::default(),

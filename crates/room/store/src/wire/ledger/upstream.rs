@@ -174,7 +174,6 @@ impl From<UpstreamRecord> for Upstream {
             data_center: DataCenterId(record.data_center),
             lease: Lease::from_parts(record.lease.into()),
             parent: record.parent.map(Incarnation),
-            // `decode` sets it from the byte after the record, which version 6 lacks.
             is_read_under_parent: record.is_read_under_parent,
             store: record.store.map(StoreFacts::from),
             root_time: Timestamp(record.root_time),
