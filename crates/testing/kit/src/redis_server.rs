@@ -14,6 +14,7 @@ use std::path::Path;
 use std::process::Command;
 
 use tempfile::TempDir;
+use tokio::net::TcpSocket;
 
 pub use self::cluster::RedisCluster;
 pub use self::impostor::{Behaviour, Impostor};
@@ -32,6 +33,9 @@ pub struct RedisServer {
     port: u16,
     arguments: Vec<String>,
     process: Option<Process>,
+    /// Keeps the port while the server is down. Otherwise the server of another test could take it,
+    /// and get the requests of this one.
+    reserved: Option<TcpSocket>,
 }
 
 impl RedisServer {
@@ -58,6 +62,7 @@ impl RedisServer {
                 port: free_port(),
                 arguments: arguments.iter().map(|&text| text.to_owned()).collect(),
                 process: None,
+                reserved: None,
             };
             if server.run().await {
                 return server;
@@ -142,6 +147,7 @@ impl RedisServer {
     /// Ends the server like a crash.
     pub fn kill(&mut self) {
         self.process = None;
+        self.reserved = reserve(self.port);
     }
 
     /// Ends the server like a crash and starts it again at the same port, with the data that it had
@@ -195,6 +201,7 @@ impl RedisServer {
             let argument = argument.replace("{folder}", &folder);
             command.arg(argument.replace("{second_port}", &second_port));
         }
+        self.reserved = None;
         self.process = start(&mut command, self.port).await;
         self.process.is_some()
     }
@@ -218,6 +225,15 @@ fn free_port() -> u16 {
         }
     }
     panic!("no two free ports, {CLUSTER_PORT_OFFSET} apart");
+}
+
+/// Keeps a port, and refuses connections to it. Connections of the killed server may still be in
+/// their last state, so the port is shared with those.
+fn reserve(port: u16) -> Option<TcpSocket> {
+    let socket = TcpSocket::new_v4().ok()?;
+    socket.set_reuseaddr(true).ok()?;
+    socket.bind((Ipv4Addr::LOCALHOST, port).into()).ok()?;
+    Some(socket)
 }
 
 /// Formats arguments as lines of a configuration file.
