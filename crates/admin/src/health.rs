@@ -73,14 +73,15 @@ pub(crate) fn unavailable_limits(limits: &BTreeMap<String, LimitStats>) -> Vec<L
 /// Lists the clocks that differ from that of this node by more than clocks may differ.
 pub(crate) fn clock_troubles(node: &Node) -> Vec<ClockTrouble> {
     let large = node.clock_watch().large();
+    let this = node.process().0;
     let troubles = large.into_iter().map(|difference| {
         let (owner, ahead_ms) = (difference.owner.to_string(), difference.ahead_ms);
         let side = if ahead_ms > 0 { "ahead of" } else { "behind" };
         let seconds = ahead_ms.unsigned_abs() as f64 / 1_000.0;
         ClockTrouble {
             detail: format!(
-                "the clock of {owner} is {seconds:.1} s {side} the clock of this node; run NTP on \
-                 both machines"
+                "the clock of {owner} is {seconds:.1} s {side} the clock of this node, \
+                 {this:016x}; run NTP on both machines"
             ),
             owner,
             ahead_ms,
@@ -137,9 +138,10 @@ fn closed(room: &str, by: Option<ClosedBy>, at: &str) -> String {
     let command = format!("`anteroom room {room} assume-empty`");
     match by {
         Some(ClosedBy::MissingReports(missing)) => format!(
-            "the store came back as another server and {missing} nodes or data centers have not \
-             reported to it; nothing is granted until they have; those that are gone are waited \
-             for until {at}; if nobody is active, {command} ends that wait"
+            "the store came back as another server; nodes or data centers that have not reported to \
+             it: {missing}; nothing is granted until they have; {at} is the end of the leases of \
+             those that are gone, and without store.durable their sessions are waited for as well; \
+             if nobody is active, {command} shortens that"
         ),
         Some(ClosedBy::UnsafeName) => format!(
             "this node has just joined, and its store could still forget it; it is granted nothing \

@@ -5,6 +5,7 @@
 use std::fmt;
 
 use anteroom_config::{Durable, HostPort};
+use anteroom_store::Durability;
 
 use crate::connection::{Request, text};
 use crate::durability::{Fsync, Persistence};
@@ -29,6 +30,8 @@ pub struct ServerFinding {
     pub server: HostPort,
     /// Product and version, such as `Redis 7.0.15`.
     pub make: String,
+    /// Promise about its writes, for the time after it comes back as another server.
+    pub durability: Durability,
     /// Risks for later.
     pub warnings: Vec<Warning>,
 }
@@ -72,12 +75,22 @@ impl fmt::Display for Findings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, found) in self.servers.iter().enumerate() {
             let comma = if index == 0 { "" } else { ", " };
-            write!(f, "{comma}{} at {}", found.make, found.server)?;
+            let keeps = keeps(found.durability);
+            write!(f, "{comma}{} at {}, {keeps}", found.make, found.server)?;
         }
         for (server, warning) in self.warnings() {
             write!(f, "; {server} {warning}")?;
         }
         Ok(())
+    }
+}
+
+/// Describes a promise.
+fn keeps(durability: Durability) -> String {
+    match durability {
+        Durability::KeepsAll => "keeps all writes".to_owned(),
+        Durability::LosesAtMost(longest) => format!("may lose the writes of its last {longest}"),
+        Durability::Unknown => "promises to keep no writes".to_owned(),
     }
 }
 
@@ -129,6 +142,7 @@ async fn check_server(link: &Link) -> Result<ServerFinding, Failure> {
     }
     Ok(ServerFinding {
         server,
+        durability: connection.durability,
         warnings: warnings(&info)
             .into_iter()
             .chain(durable_warning(connection.durable))
@@ -162,6 +176,8 @@ fn warnings(info: &Info) -> Vec<Warning> {
 
 #[cfg(test)]
 mod tests {
+    use anteroom_room::time::DurationMs;
+
     use super::*;
 
     fn found(info: &str) -> Findings {
@@ -172,6 +188,7 @@ mod tests {
                     host: "10.0.0.1".to_owned(),
                     port: 6379,
                 },
+                durability: Durability::LosesAtMost(DurationMs(3_000)),
                 warnings: warnings(&info),
                 make: info.make.unwrap(),
             }],
@@ -215,17 +232,17 @@ mod tests {
         let check = |info: &str, expected: &str| assert_eq!(found(info).to_string(), expected);
         check(
             "redis_version:7.0.15\nmaxmemory_policy:noeviction",
-            "Redis 7.0.15 at 10.0.0.1:6379",
+            "Redis 7.0.15 at 10.0.0.1:6379, may lose the writes of its last 3 s",
         );
         check(
             "redis_version:7.0.15\nmaxmemory_policy:allkeys-lru",
-            "Redis 7.0.15 at 10.0.0.1:6379; 10.0.0.1:6379 evicts keys when it is full \
-             (maxmemory-policy allkeys-lru): set it to noeviction",
+            "Redis 7.0.15 at 10.0.0.1:6379, may lose the writes of its last 3 s; 10.0.0.1:6379 \
+             evicts keys when it is full (maxmemory-policy allkeys-lru): set it to noeviction",
         );
         check(
             "redis_version:7.0.15",
-            "Redis 7.0.15 at 10.0.0.1:6379; 10.0.0.1:6379 does not report its maxmemory-policy: it \
-             should be noeviction",
+            "Redis 7.0.15 at 10.0.0.1:6379, may lose the writes of its last 3 s; 10.0.0.1:6379 does \
+             not report its maxmemory-policy: it should be noeviction",
         );
     }
 }

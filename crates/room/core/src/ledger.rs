@@ -49,6 +49,7 @@ use crate::sync::{
 };
 use crate::time::{DurationMs, Minute, Timestamp};
 use crate::watermark::WaitingCounts;
+use children::QUIET_AFTER;
 pub use due::{UPSTREAM_PERIOD, UPSTREAM_TIME_OUT_MAX};
 pub use lease_terms::{LEASE_TTL, LeaseTerms};
 pub use parts::{LedgerParts, UnsoundLedger};
@@ -487,14 +488,16 @@ impl Ledger {
         }
     }
 
-    /// Returns the latest clock that another child than this one has shown.
-    fn other_clock(&self, child: NodeId) -> Option<OtherClock> {
+    /// Returns the latest clock of another child than this one: as its newest request showed it, and
+    /// the time since.
+    fn other_clock(&self, child: NodeId, now: Timestamp) -> Option<OtherClock> {
         let others = self.children.iter().filter(|(node, _)| **node != child);
-        let latest = others.max_by_key(|(_, other)| other.sent_at);
-        latest.map(|(_, other)| OtherClock {
+        let clocks = others.map(|(_, other)| OtherClock {
             process: other.process,
-            at: other.sent_at,
-        })
+            // After a long silence the time since is not known.
+            at: other.sent_at + now.since(other.quiet_at - QUIET_AFTER),
+        });
+        clocks.max_by_key(|clock| clock.at)
     }
 
     fn lease_reply(
@@ -534,7 +537,7 @@ impl Ledger {
             longest_seat: self.longest_grantable_seat(),
             revoked: has_changed.then_some((version, new_entries)),
             inherited: WaitingCounts::new(),
-            other_clock: self.other_clock(request.child),
+            other_clock: self.other_clock(request.child, now),
             snapshot,
         }
     }

@@ -323,7 +323,7 @@ pub struct LeaseReply {
     pub snapshot: Snapshot,
 }
 
-/// Clock of a child, as it showed it in its newest request.
+/// Clock of a child at the time of a reply to another one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct OtherClock {
     /// Process of the child.

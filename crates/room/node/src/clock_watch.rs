@@ -61,7 +61,8 @@ impl ClockDifference {
 /// Clocks that are compared with that of this node.
 #[derive(Debug, Default)]
 pub struct ClockWatch {
-    stores: Mutex<BTreeMap<OtherOwner, ClockDifference>>,
+    /// Milliseconds by which the clocks of stores are ahead.
+    stores: Mutex<BTreeMap<OtherOwner, i64>>,
     /// Clock of another node that is ahead, by room.
     nodes: Mutex<BTreeMap<String, ClockDifference>>,
 }
@@ -70,7 +71,11 @@ impl ClockWatch {
     /// Returns the differences from the stores' clocks, large or not.
     #[must_use]
     pub fn stores(&self) -> Vec<ClockDifference> {
-        self.stores.lock().values().copied().collect()
+        let stores = self.stores.lock();
+        let differences = stores
+            .iter()
+            .map(|(&owner, &ahead_ms)| ClockDifference { owner, ahead_ms });
+        differences.collect()
     }
 
     /// Returns how far the clock of the node that is ahead most is ahead of this one's, in
@@ -121,10 +126,9 @@ impl ClockWatch {
         let least = millis_between(shown, received_at);
         let most = millis_between(shown, sent_at);
         let ahead_ms = 0_i64.clamp(least.min(most), most.max(least));
-        let difference = ClockDifference { owner, ahead_ms };
-        let known = self.stores.lock().insert(owner, difference);
-        let large = |difference: ClockDifference| difference.is_large().then_some(difference);
-        log_change(known.and_then(large), large(difference));
+        let known = self.stores.lock().insert(owner, ahead_ms);
+        let large = |ahead_ms| Some(ClockDifference { owner, ahead_ms }).filter(|it| it.is_large());
+        log_change(known.and_then(large), large(ahead_ms));
     }
 }
 

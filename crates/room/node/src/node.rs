@@ -162,6 +162,12 @@ impl Node {
         self.rooms.load().values().cloned().collect()
     }
 
+    /// Returns the id of this process, under which other nodes know it.
+    #[must_use]
+    pub fn process(&self) -> NodeId {
+        self.id
+    }
+
     /// Returns the clocks that are compared with that of the node.
     #[must_use]
     pub fn clock_watch(&self) -> &ClockWatch {
