@@ -138,10 +138,10 @@ fn closed(room: &str, by: Option<ClosedBy>, at: &str) -> String {
     let command = format!("`anteroom room {room} assume-empty`");
     match by {
         Some(ClosedBy::MissingReports(missing)) => format!(
-            "the store came back as another server; nodes or data centers that have not reported to \
-             it: {missing}; nothing is granted until they have; {at} is the end of the leases of \
-             those that are gone, and without store.durable their sessions are waited for as well; \
-             if nobody is active, {command} shortens that"
+            "the store came back as another server; nodes or data centers that have not reported \
+             to it: {missing}; nothing is granted until they have; {at} is the end of the leases \
+             of those that are gone, and without store.durable their sessions are waited for as \
+             well; if nobody is active, {command} shortens that"
         ),
         Some(ClosedBy::UnsafeName) => format!(
             "this node has just joined, and its store could still forget it; it is granted nothing \

@@ -9,7 +9,7 @@ use anteroom_limit_http::CountStores;
 use anteroom_node::Stores;
 use anteroom_store::{
     Clock, Deployment, Identity, JoinError, Membership, Store, StoreError, TicketKeys, chain, join,
-    restore,
+    known, restore,
 };
 use anteroom_valkey::Valkey;
 use tokio::task::JoinHandle;
@@ -22,7 +22,10 @@ pub(crate) const FIRST_CONTACT: Duration = Duration::from_secs(30);
 /// Pause between two attempts to join.
 const JOIN_RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// Interval of the checks that the store still has the deployment's record.
-const CHECK_INTERVAL: Duration = Duration::from_secs(10);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Time after the start of an empty store in which the nodes of a deployment restore its record
+/// there. They notice the server within a second, and check within another one.
+const RESTORED_AFTER: Duration = Duration::from_secs(4);
 
 /// Stores of a node, and the settings that it shares with other nodes.
 pub struct OpenedStores {
@@ -163,14 +166,14 @@ async fn check(name: &'static str, store: &Valkey) -> Result<(), OpenError> {
 
 /// Joins the deployment. A new node retries for [`FIRST_CONTACT`].
 async fn first_contact(
-    store: &dyn Store,
+    store: &Valkey,
     own: &Membership,
     is_new: bool,
     clock: &dyn Clock,
 ) -> Result<Membership, JoinError> {
     let until = tokio::time::Instant::now() + FIRST_CONTACT;
     loop {
-        match join(store, own, is_new, clock.now()).await {
+        match join_or_found(store, own, is_new, clock).await {
             Err(JoinError::Store(StoreError::Unavailable { .. }))
                 if is_new && tokio::time::Instant::now() < until =>
             {
@@ -179,6 +182,30 @@ async fn first_contact(
             result => return result,
         }
     }
+}
+
+/// Joins the deployment, and founds one where there is none. A store that has just started may have
+/// lost the record of a deployment whose nodes still run. If a new node founded another one there,
+/// it would admit visitors as if nobody were active.
+async fn join_or_found(
+    store: &Valkey,
+    own: &Membership,
+    is_new: bool,
+    clock: &dyn Clock,
+) -> Result<Membership, JoinError> {
+    while is_new && known(store).await?.is_none() {
+        let uptime = store.check().await?.uptime().unwrap_or(RESTORED_AFTER);
+        let left = RESTORED_AFTER.saturating_sub(uptime);
+        if left.is_zero() {
+            break;
+        }
+        tracing::info!(
+            "the store has just started: waiting {} s for nodes that know its deployment",
+            left.as_secs()
+        );
+        tokio::time::sleep(left).await;
+    }
+    join(store, own, is_new, clock.now()).await
 }
 
 /// Restores the deployment's record whenever the store has lost it.

@@ -246,7 +246,7 @@ fn exit_code(command: &RoomCommand, reply: &OperatorReply) -> u8 {
 fn render(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
     Ok(match &options.command {
         RoomCommand::AssumeEmpty => {
-            text::assumed_empty(options.name.as_str(), body["reopensAt"].as_str())
+            text::assumed_empty(options.name.as_str(), body["reopensAt"].is_null())
         }
         RoomCommand::Audit => common::log(&serde_json::from_value::<Log>(body).context(NOT_OURS)?),
         RoomCommand::Show => {

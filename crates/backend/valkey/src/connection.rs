@@ -164,6 +164,13 @@ impl Connection {
                 make: info.make.unwrap_or_default(),
             });
         }
+        // It would refuse every other command, and its settings are not those of later.
+        if info.is_loading {
+            return Err(Failure::ErrorReply {
+                server: self.server.clone(),
+                reply: Reply::read("LOADING"),
+            });
+        }
         Ok(info)
     }
 

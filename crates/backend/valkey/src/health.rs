@@ -3,6 +3,7 @@
 //! A store that is unfit is an error with a remedy; a risk for later is a [`Warning`].
 
 use std::fmt;
+use std::time::Duration;
 
 use anteroom_config::{Durable, HostPort};
 use anteroom_store::Durability;
@@ -32,6 +33,8 @@ pub struct ServerFinding {
     pub make: String,
     /// Promise about its writes, for the time after it comes back as another server.
     pub durability: Durability,
+    /// Time since the process started, as far as known.
+    pub uptime: Option<Duration>,
     /// Risks for later.
     pub warnings: Vec<Warning>,
 }
@@ -60,6 +63,12 @@ pub enum Warning {
 }
 
 impl Findings {
+    /// Returns the time for which all servers have run, as far as known.
+    #[must_use]
+    pub fn uptime(&self) -> Option<Duration> {
+        self.servers.iter().filter_map(|found| found.uptime).min()
+    }
+
     /// Returns all warnings with their servers.
     pub fn warnings(&self) -> impl Iterator<Item = (&HostPort, &Warning)> {
         self.servers.iter().flat_map(|found| {
@@ -143,6 +152,7 @@ async fn check_server(link: &Link) -> Result<ServerFinding, Failure> {
     Ok(ServerFinding {
         server,
         durability: connection.durability,
+        uptime: info.uptime,
         warnings: warnings(&info)
             .into_iter()
             .chain(durable_warning(connection.durable))
@@ -189,6 +199,7 @@ mod tests {
                     port: 6379,
                 },
                 durability: Durability::LosesAtMost(DurationMs(3_000)),
+                uptime: None,
                 warnings: warnings(&info),
                 make: info.make.unwrap(),
             }],
@@ -241,8 +252,8 @@ mod tests {
         );
         check(
             "redis_version:7.0.15",
-            "Redis 7.0.15 at 10.0.0.1:6379, may lose the writes of its last 3 s; 10.0.0.1:6379 does \
-             not report its maxmemory-policy: it should be noeviction",
+            "Redis 7.0.15 at 10.0.0.1:6379, may lose the writes of its last 3 s; 10.0.0.1:6379 \
+             does not report its maxmemory-policy: it should be noeviction",
         );
     }
 }

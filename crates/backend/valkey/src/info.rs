@@ -2,6 +2,8 @@
 //!
 //! Decoding reads the required lines, skips the rest and never fails.
 
+use std::time::Duration;
+
 use anteroom_store::Identity;
 
 /// Digits of a run id that form an identity.
@@ -25,6 +27,10 @@ pub(crate) struct Info {
     pub(crate) memory_max: Option<u64>,
     /// Whether the server logs every write (`appendonly yes`).
     pub(crate) has_log: bool,
+    /// Whether it is still loading its data. Meanwhile it shows `aof_enabled:0`.
+    pub(crate) is_loading: bool,
+    /// Time since the process started.
+    pub(crate) uptime: Option<Duration>,
     /// Whether it took over from another server since it started.
     pub(crate) was_promoted: bool,
 }
@@ -59,6 +65,10 @@ impl Info {
                 "run_id" => info.identity = identity(value),
                 "role" => info.role = Some(value.to_owned()),
                 "maxmemory_policy" => info.eviction = Some(value.to_owned()),
+                "loading" => info.is_loading = value == "1",
+                "uptime_in_seconds" => {
+                    info.uptime = value.parse().ok().map(Duration::from_secs);
+                }
                 "aof_enabled" => info.has_log = value == "1",
                 "master_replid2" => info.was_promoted = value.bytes().any(|digit| digit != b'0'),
                 "maxmemory" => info.memory_max = value.parse().ok(),
@@ -110,8 +120,11 @@ mod tests {
     fn the_info_of_redis_is_decoded() {
         let info = Info::read(
             "# Server\r\nredis_version:7.0.15\r\nredis_mode:standalone\r\n\r\n# Memory\r\n\
-             maxmemory:1048576\r\nmaxmemory_policy:allkeys-lru\r\n# Replication\r\nrole:slave\r\n",
+             maxmemory:1048576\r\nmaxmemory_policy:allkeys-lru\r\n# Replication\r\nrole:slave\r\n\
+             # Persistence\r\nloading:1\r\nuptime_in_seconds:7\r\n",
         );
+        assert!(info.is_loading);
+        assert_eq!(info.uptime, Some(Duration::from_secs(7)));
         assert_eq!(info.make.as_deref(), Some("Redis 7.0.15"));
         assert_eq!(info.version, Some(Version { major: 7, minor: 0 }));
         assert_eq!(info.eviction.as_deref(), Some("allkeys-lru"));

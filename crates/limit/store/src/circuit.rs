@@ -19,12 +19,12 @@ pub struct Pauses {
 impl Pauses {
     /// Pauses of a server to which there is no connection. The first is long enough that a server
     /// which restarts sees few attempts, and short enough that a dropped connection costs less than
-    /// one sync period. The longest is short enough that an operator who repairs a server sees it
-    /// used at once.
+    /// one sync period. The longest counts in full after an outage: for so long the server is back
+    /// and nobody uses it.
     pub const CONNECTING: Self = Self {
         failures: 1,
         first: DurationUs(50_000),
-        longest: DurationUs::from_secs(5),
+        longest: DurationUs::from_secs(1),
     };
 
     /// Pauses of a store that grants leases. One lost reply predicts nothing about the next. The
@@ -183,8 +183,8 @@ mod tests {
             [50, 100, 200, 400, 800, 1_000, 1_000]
         );
         assert_eq!(
-            pauses_ms(Pauses::CONNECTING, 9),
-            [50, 100, 200, 400, 800, 1_600, 3_200, 5_000, 5_000]
+            pauses_ms(Pauses::CONNECTING, 7),
+            [50, 100, 200, 400, 800, 1_000, 1_000]
         );
     }
 

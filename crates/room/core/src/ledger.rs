@@ -354,7 +354,7 @@ impl Ledger {
         self.advance(now);
         let is_clock_trusted = self.note_clock(request, lease_terms);
         self.handle_witness(request, lease_terms);
-        if self.is_succeeded(request) {
+        if self.is_succeeded(request) || self.is_promise_broken(request) {
             self.start_over(lease_terms, request.parent);
         }
         let number = request.number;
@@ -488,8 +488,8 @@ impl Ledger {
         }
     }
 
-    /// Returns the latest clock of another child than this one: as its newest request showed it, and
-    /// the time since.
+    /// Returns the latest clock of another child than this one: as its newest request showed it,
+    /// and the time since.
     fn other_clock(&self, child: NodeId, now: Timestamp) -> Option<OtherClock> {
         let others = self.children.iter().filter(|(node, _)| **node != child);
         let clocks = others.map(|(_, other)| OtherClock {

@@ -22,10 +22,21 @@
 //! would know of its grants. So a child is granted nothing until its name is safe: when it has been
 //! in the record for longer than the store can forget.
 
+//!
+//! # What a store must have kept
+//!
+//! The same holds for the whole record. A reply shows the record at some time, and a reply that
+//! comes longer after it than the store can forget shows that the server lived on. If it then comes
+//! back with an older record, it broke its promise ([`crate::ledger::Probation`]).
+
 use crate::id::Incarnation;
+use crate::ledger::UPSTREAM_TIME_OUT_MAX;
 use crate::store::StoreFacts;
-use crate::sync::{Reply, SyncRequest};
-use crate::time::Timestamp;
+use crate::sync::{Kept, LeaseReply, Reply, SyncRequest};
+use crate::time::{DurationMs, Timestamp};
+
+/// Longest time by which a reply arrives after the server made it.
+const LONGEST_REPLY: DurationMs = UPSTREAM_TIME_OUT_MAX;
 
 /// View of one record, by a clock that is never stepped.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -34,6 +45,10 @@ pub struct RecordView {
     store: Option<StoreFacts>,
     lease: Option<SeenLease>,
     carried: Option<Carried>,
+    /// Reply from which the time runs until a later one shows that the server kept its record.
+    marked: Option<Marked>,
+    /// Part of the record that the last such server cannot have lost.
+    kept: Option<(Incarnation, Kept)>,
 }
 
 /// Record time, as the fastest reply of an incarnation showed it.
@@ -65,6 +80,14 @@ struct SeenLease {
     since: Timestamp,
 }
 
+/// Record at the time of a reply that arrived at `at`.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+struct Marked {
+    incarnation: Incarnation,
+    kept: Kept,
+    at: Timestamp,
+}
+
 /// Newest request that the node carried from this record to the root.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 struct Carried {
@@ -82,6 +105,7 @@ impl RecordView {
                 let incarnation = lease_reply.incarnation;
                 self.note_time(incarnation, lease_reply.record_time, now);
                 self.store = Some(lease_reply.store);
+                self.note_kept(lease_reply, now);
                 match lease_reply.generation {
                     None => self.lease = None,
                     Some(generation) => {
@@ -158,6 +182,33 @@ impl RecordView {
         let seen = self.lease.filter(is_of_store);
         let safe = seen.filter(|seen| now.since(seen.since) > seen.lease.store.safe_after());
         request.stamp.safe_generation = safe.map(|seen| seen.lease.generation);
+        let kept = self.kept;
+        let kept = kept.filter(|(incarnation, _)| request.parent == Some(*incarnation));
+        request.stamp.kept = kept.map(|(_, kept)| kept);
+    }
+
+    /// Learns from a reply at `now` what its server cannot have lost. What is known of an earlier
+    /// server stays until then: that is the one which may have come back with too little.
+    fn note_kept(&mut self, reply: &LeaseReply, now: Timestamp) {
+        let incarnation = reply.incarnation;
+        let kept = Kept {
+            store: reply.store.identity,
+            through: reply.record_time,
+        };
+        let marked = Marked {
+            incarnation,
+            kept,
+            at: now,
+        };
+        let names = |marked: &Marked| (marked.incarnation, marked.kept.store);
+        let Some(before) = self.marked.filter(|known| names(known) == names(&marked)) else {
+            self.marked = Some(marked);
+            return;
+        };
+        if now.since(before.at) > reply.store.safe_after() + LONGEST_REPLY {
+            self.kept = Some((incarnation, before.kept));
+            self.marked = Some(marked);
+        }
     }
 
     /// The best estimate of an incarnation stays: a later reply may only have travelled longer.
@@ -183,7 +234,6 @@ mod tests {
     use crate::ledger::tests::{START, grant, request};
     use crate::store::{Durability, Identity};
     use crate::sync::LeaseReply;
-    use crate::time::DurationMs;
 
     const LOSES: DurationMs = DurationMs(3_000);
 
@@ -236,6 +286,35 @@ mod tests {
             view.stamp(&mut sent, Timestamp(507));
             assert_eq!(sent.stamp.time, expected);
         }
+    }
+
+    #[test]
+    fn a_record_is_kept_when_its_server_lived_on_for_longer_than_it_can_forget() {
+        let mut view = RecordView::default();
+        let mut sent = request(1, 1, 0);
+        let mut kept = |view: &RecordView, parent| {
+            sent.parent = Some(Incarnation(parent));
+            view.stamp(&mut sent, Timestamp(0));
+            sent.stamp.kept.map(|kept| (kept.store.0, kept.through.0))
+        };
+        let since = Timestamp(500);
+        let last = since + LOSES + LONGEST_REPLY;
+        view.handle_reply(&reply_at(9_000, 1), since);
+        view.handle_reply(&reply_at(17_000, 1), last);
+        assert_eq!(kept(&view, 1), None, "the server may still have lost it");
+        let last = last + DurationMs(1);
+        view.handle_reply(&reply_at(17_001, 1), last);
+        assert_eq!(kept(&view, 1), Some((1, 9_000)));
+        assert_eq!(kept(&view, 2), None, "that is another record");
+        // Another server: what the first one must have kept stays known until this one proves more.
+        let mut other = lease_reply(17_500, 1);
+        other.store.identity = Identity(2);
+        view.handle_reply(&Reply::Granted(other.clone()), last);
+        assert_eq!(kept(&view, 1), Some((1, 9_000)));
+        other.record_time = Timestamp(30_000);
+        let later = last + LOSES + LONGEST_REPLY + DurationMs(1);
+        view.handle_reply(&Reply::Granted(other), later);
+        assert_eq!(kept(&view, 1), Some((2, 17_500)));
     }
 
     #[test]

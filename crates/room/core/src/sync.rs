@@ -97,8 +97,20 @@ pub struct RecordStamp {
     pub store: Option<Identity>,
     /// Generation of the child's lease, if the store cannot forget it any more.
     pub safe_generation: Option<u32>,
+    /// Part of the record that a server cannot have lost; `None` if the node has not seen it for
+    /// long enough.
+    pub kept: Option<Kept>,
     /// Newest request of this record that the node carried to the root.
     pub carried: Option<u64>,
+}
+
+/// Part of a record that a server cannot have lost, unless it broke its promise.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Kept {
+    /// Identity of the server.
+    pub store: Identity,
+    /// Time of the record up to which the server has all of it.
+    pub through: Timestamp,
 }
 
 /// Minutes of admissions that a child reports and a ledger keeps: enough for a history on the state

@@ -64,6 +64,28 @@ pub enum JoinError {
     Contention,
 }
 
+impl DeploymentFacts {
+    fn membership(self) -> Membership {
+        Membership {
+            deployment: Deployment {
+                deployment_id: self.deployment_id,
+                lottery_key: self.lottery_key,
+            },
+            ticket_keys: self.ticket_keys,
+        }
+    }
+}
+
+/// Returns the deployment that the store knows; `None` if it knows none.
+///
+/// # Errors
+///
+/// As [`join`].
+pub async fn known(store: &dyn Store) -> Result<Option<Membership>, JoinError> {
+    let loaded = store.load(&key()).await?;
+    Ok(facts(&loaded)?.map(DeploymentFacts::membership))
+}
+
 /// Joins the deployment that the store knows. If it knows none, writes `own` there. `is_new` says
 /// that `own` was drawn just now; `at` is by a clock that writes tickets.
 ///
@@ -80,13 +102,7 @@ pub async fn join(
     for _ in 0..TRIES {
         let loaded = store.load(&key).await?;
         if let Some(found) = facts(&loaded)? {
-            return Ok(Membership {
-                deployment: Deployment {
-                    deployment_id: found.deployment_id,
-                    lottery_key: found.lottery_key,
-                },
-                ticket_keys: found.ticket_keys,
-            });
+            return Ok(found.membership());
         }
         let facts = DeploymentFacts {
             deployment_id: own.deployment.deployment_id,

@@ -14,7 +14,7 @@ mod syncing;
 pub mod wire;
 
 pub use deployment::{
-    Deployment, JoinError, Membership, TicketKeys, join, register_data_center, restore,
+    Deployment, JoinError, Membership, TicketKeys, join, known, register_data_center, restore,
 };
 pub use override_reader::{OverrideFeed, OverrideListener};
 pub use overrides::{ChangeError, OverrideStore, RoomOverrideStore, is_overrides};

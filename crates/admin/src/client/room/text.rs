@@ -82,13 +82,14 @@ pub(super) fn short(shown: &RoomOverridesView) -> String {
     text
 }
 
-pub(super) fn assumed_empty(room: &str, reopens_at: Option<&str>) -> String {
-    match reopens_at {
-        None => format!("room {room} admits again\n"),
-        Some(at) => {
-            format!("room {room}: command stored; it admits from {at} on at the latest\n")
-        }
+pub(super) fn assumed_empty(room: &str, is_open: bool) -> String {
+    if is_open {
+        return format!("room {room} admits again\n");
     }
+    format!(
+        "room {room}: command stored; it still waits for nodes to report or for their leases to \
+         end: `anteroom status` shows until when\n"
+    )
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 use std::fs;
 
 use anteroom_config::ValkeyAddress;
-use anteroom_store::{Store, StoreError};
+use anteroom_store::{Durability, Store, StoreError};
 use anteroom_testkit::eventually;
 use anteroom_testkit::redis_server::{
     Behaviour, Impostor, RedisCluster, RedisSentinel, RedisServer,
@@ -263,6 +263,45 @@ async fn a_server_that_loads_its_data_is_a_transient_error() {
         store.load(&key()).await.is_ok()
     })
     .await;
+}
+
+#[tokio::test]
+async fn the_settings_of_a_server_that_loads_its_log_are_read_afterwards() {
+    let arguments = [
+        "--appendonly",
+        "yes",
+        "--rdbcompression",
+        "no",
+        "--key-load-delay",
+        "50000",
+        "--loading-process-events-interval-bytes",
+        "1024",
+    ];
+    let mut server = RedisServer::start_with(&arguments).await;
+    for number in 0..40 {
+        let name = format!("key-{number}");
+        server.send_ok(&["SET", &name, &"x".repeat(2_000)]).await;
+    }
+    // Of a log without a snapshot at its begin, it loads 1,024 commands before it answers.
+    server.send(&["BGREWRITEAOF"]).await;
+    eventually("the log is rewritten", async || {
+        let info = server.info("persistence").await;
+        let is_done = ["aof_rewrite_in_progress:0", "aof_rewrite_scheduled:0"];
+        is_done.iter().all(|line| info.contains(line))
+    })
+    .await;
+    let promise = store(&single(server.port())).load(&key()).await.unwrap();
+    let promise = promise.durability;
+    assert!(matches!(promise, Durability::LosesAtMost(_)), "{promise:?}");
+    server.restart().await;
+    let store = store(&single(server.port()));
+    let error = store.load(&key()).await.unwrap_err();
+    check_unavailable(&error, "once its data are loaded");
+    eventually("the data are loaded", async || {
+        store.load(&key()).await.is_ok()
+    })
+    .await;
+    assert_eq!(store.load(&key()).await.unwrap().durability, promise);
 }
 
 #[tokio::test]

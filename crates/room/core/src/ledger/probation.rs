@@ -14,6 +14,13 @@
 //! Where the store keeps all writes, the record shows all that such a child was granted, and the
 //! probation ends without it.
 //!
+//! # A store that breaks its promise
+//!
+//! An operator may restore an older backup, start an old replica as the master, or switch the log
+//! off for a while. A promise says nothing about that, but a live node can tell: it knows how far
+//! the record had come longer ago than the store can forget. If the record that came back is older,
+//! the ledger starts over.
+//!
 //! # Which reports count
 //!
 //! Only one that was made after the child learned the store's new identity. An older one may be
@@ -42,6 +49,8 @@ pub struct Probation {
     pub began_at: Timestamp,
     /// Whether the record has all grants to a child that does not report.
     pub keeps_all: bool,
+    /// Time of the record as the store brought it back.
+    pub kept_through: Timestamp,
 }
 
 impl Ledger {
@@ -93,6 +102,7 @@ impl Ledger {
         self.probation = Some(Probation {
             began_at: self.as_of,
             keeps_all: kept_all && promises == Durability::KeepsAll,
+            kept_through: self.as_of,
         });
         self.store = store;
         // How long the store was away is unknown, so each lease gets its whole length.
@@ -164,6 +174,18 @@ impl Ledger {
             }
             Some(other) => other.ordinal() > self.incarnation.ordinal(),
         }
+    }
+
+    /// Whether the request shows that the store broke its promise: the record is older than any
+    /// that it may bring back. Then it may lack the names of children that have died since.
+    pub(super) fn is_promise_broken(&self, request: &SyncRequest) -> bool {
+        let names_this = request.parent == Some(self.incarnation);
+        let (Some(probation), Some(kept)) = (self.probation, request.stamp.kept) else {
+            return false;
+        };
+        // What this server wrote itself came after the copy.
+        let is_of_earlier = kept.store != self.store.identity;
+        names_this && is_of_earlier && kept.through > probation.kept_through
     }
 
     /// Whether the request shows that the record lost a grant: it names a lease of this incarnation

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::store::{Durability, Identity};
+use crate::sync::Kept;
 
 const LOSES: DurationMs = DurationMs(3_000);
 /// Store before it went away.
@@ -113,6 +114,30 @@ fn a_missing_report_begins_a_reserve_unless_the_store_keeps_all() {
             assert!(ledger.incarnation().ordinal() > 0);
         } else {
             assert_eq!(ledger.phantoms(), 2, "what the record shows counts as used");
+        }
+    }
+}
+
+#[test]
+fn a_record_that_is_older_than_the_promise_allows_is_not_believed() {
+    for durability in [Durability::LosesAtMost(LOSES), Durability::KeepsAll] {
+        for (store, through, is_broken) in [
+            (BEFORE, START, false),
+            (BEFORE, START + DurationMs(1), true),
+            // This server wrote that itself, after it came back.
+            (AFTER, START + DurationMs(1), false),
+        ] {
+            let ledger = back(two_children(durability), durability);
+            let mut sent = request(2, 3, 2);
+            sent.stamp.store = Some(BEFORE);
+            sent.stamp.kept = Some(Kept { store, through });
+            let (ledger, reply) = ledger.sync(&sent, LeaseTerms::default(), START);
+            assert_eq!(
+                ledger.reserve().is_some(),
+                is_broken,
+                "{store:?} {through:?}"
+            );
+            assert_eq!(matches!(reply, Reply::Void { .. }), is_broken);
         }
     }
 }

@@ -71,6 +71,7 @@ enum CauseRecord {
 struct ProbationRecord {
     began_at: u64,
     keeps_all: bool,
+    kept_through: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -258,6 +259,7 @@ impl From<Probation> for ProbationRecord {
         Self {
             began_at: probation.began_at.0,
             keeps_all: probation.keeps_all,
+            kept_through: probation.kept_through.0,
         }
     }
 }
@@ -267,6 +269,7 @@ impl From<ProbationRecord> for Probation {
         Self {
             began_at: Timestamp(record.began_at),
             keeps_all: record.keeps_all,
+            kept_through: Timestamp(record.kept_through),
         }
     }
 }

@@ -115,6 +115,7 @@ fn full() -> Ledger {
     parts.probation = Some(Probation {
         began_at: Timestamp(64_500),
         keeps_all: true,
+        kept_through: Timestamp(63_000),
     });
     parts.clock_at = Timestamp(64_000);
     parts.settings = Some(terms());

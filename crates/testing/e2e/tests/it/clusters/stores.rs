@@ -4,6 +4,7 @@ mod clocks;
 mod comebacks;
 mod failovers;
 
+use anteroom_e2e::stores::StoreKind;
 use anteroom_testkit::load::{Habits, NodeAt, NodeChoice, VisitorLoad};
 
 use super::{Run, limits, meanwhile};
@@ -108,5 +109,27 @@ async fn the_global_store_is_killed_and_comes_back_empty() {
     run.cluster.node_mut(NodeAt(1, 0)).kill().await;
     run.cluster.restart(NodeAt(1, 0)).await;
     meanwhile(20).await;
+    run.check(load).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_node_waits_for_the_deployment_of_a_store_that_comes_back_empty() {
+    let mut run = Run::start(limits(40, 6_000, 12).on_one_store(StoreKind::Single)).await;
+    let load = run.load(&Habits::default(), 160).await;
+    let new = NodeAt(0, 1);
+    run.cluster.node_mut(new).kill().await;
+    run.cluster.local_mut(0).kill();
+    let in_new_folder =
+        |config: &str| config.replacen("[server]", "[server]\ndata_dir = \"new\"", 1);
+    run.cluster.node(new).edit(in_new_folder);
+    run.cluster.node_mut(new).spawn();
+    meanwhile(3).await;
+    run.cluster.local_mut(0).restart().await;
+    run.cluster.node_mut(new).serves().await;
+    run.cluster.lends_again().await;
+    for at in run.cluster.all() {
+        let log = run.cluster.node(at).log();
+        assert!(!log.contains("another deployment has begun"), "{log}");
+    }
     run.check(load).await;
 }
