@@ -20,7 +20,8 @@ use anteroom_limit_store::lease_store::{
     Expected, LeaseKey, LeaseRecords, Loaded, Partition, StoredRecord, Swapped, Token, Write,
 };
 use anteroom_limit_store::shared::{BoxFuture, CountsError, TestTime};
-use anteroom_store::Identity;
+use anteroom_room::time::DurationMs;
+use anteroom_store::{Durability, Identity};
 use redis::Value;
 
 use self::step::StepScript;
@@ -152,12 +153,34 @@ fn token_bytes(Token(token): Token) -> Vec<u8> {
 
 /// Decodes two records and the clock of the server.
 fn loaded(connection: &Connection, value: Value) -> Result<Loaded, Failure> {
-    let read = read(value, StoreIdentity(connection.identity.0));
+    let read = read(value, Server::of(connection));
     read.ok_or_else(|| connection.unexpected_reply("no records"))
 }
 
+/// Server that replied.
+#[derive(Clone, Copy, Debug)]
+struct Server {
+    identity: StoreIdentity,
+    longest_loss: Option<DurationUs>,
+}
+
+impl Server {
+    fn of(connection: &Connection) -> Self {
+        Self {
+            identity: StoreIdentity(connection.identity.0),
+            longest_loss: match connection.durability {
+                Durability::Unknown => None,
+                Durability::LosesAtMost(DurationMs(millis)) => {
+                    Some(DurationUs(millis.saturating_mul(1_000)))
+                }
+                Durability::KeepsAll => Some(DurationUs::ZERO),
+            },
+        }
+    }
+}
+
 /// Decodes a load; `None` if the reply is invalid.
-fn read(value: Value, identity: StoreIdentity) -> Option<Loaded> {
+fn read(value: Value, server: Server) -> Option<Loaded> {
     let Value::Array(parts) = value else {
         return None;
     };
@@ -167,7 +190,8 @@ fn read(value: Value, identity: StoreIdentity) -> Option<Loaded> {
         client: kept(client)?,
         epoch: kept(epoch)?,
         now: TimestampUs(secs.checked_mul(1_000_000)?.checked_add(micros)?),
-        identity,
+        identity: server.identity,
+        longest_loss: server.longest_loss,
     })
 }
 
@@ -262,6 +286,11 @@ impl fmt::Debug for ValkeyLeases {
 mod tests {
     use super::*;
 
+    pub(super) const SERVER: Server = Server {
+        identity: StoreIdentity(3),
+        longest_loss: Some(DurationUs(9)),
+    };
+
     fn bytes(bytes: &[u8]) -> Value {
         Value::BulkString(bytes.to_vec())
     }
@@ -272,9 +301,10 @@ mod tests {
         expected: Option<(Option<StoredRecord>, Option<StoredRecord>)>,
     ) {
         let reply = Value::Array(vec![client, epoch, bytes(b"7"), bytes(b"5")]);
-        let loaded = read(reply, StoreIdentity(3));
+        let loaded = read(reply, SERVER);
         if let Some(loaded) = &loaded {
             assert_eq!((loaded.now, loaded.identity.0), (TimestampUs(7_000_005), 3));
+            assert_eq!(loaded.longest_loss, Some(DurationUs(9)));
         }
         assert_eq!(loaded.map(|loaded| (loaded.client, loaded.epoch)), expected);
     }
@@ -291,7 +321,7 @@ mod tests {
         check(bytes(&long), bytes(token), Some((kept(b"abc"), kept(b""))));
         check(bytes(&token[1..]), Value::Nil, None);
         check(Value::Int(1), Value::Nil, None);
-        assert_eq!(read(Value::Array(Vec::new()), StoreIdentity(3)), None);
-        assert_eq!(read(Value::Nil, StoreIdentity(3)), None);
+        assert_eq!(read(Value::Array(Vec::new()), SERVER), None);
+        assert_eq!(read(Value::Nil, SERVER), None);
     }
 }

@@ -15,6 +15,8 @@
 //! 1. The node calls [`holding::Holding::poll_request`].
 //! 2. It reads the client's record and then the epoch's. `now` is the time of the store's clock at
 //!    the first read. [`epoch::decide`] decides whether the epoch's record must be written first.
+//!    A store that promises to keep its writes grants to [`members`] only, and after it came back
+//!    as another server, members first report what it may lack.
 //! 3. [`parent::grant`] returns the record to write and the reply. The reply counts only if the
 //!    record was written, over the version that was read, into the store that was read. If another
 //!    node wrote first, this one reads everything again.
@@ -24,6 +26,7 @@ mod demand;
 pub mod epoch;
 pub mod holding;
 mod lease;
+pub mod members;
 pub mod message;
 pub mod parent;
 pub mod record;

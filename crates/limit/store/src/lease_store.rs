@@ -15,6 +15,8 @@
 //! A store is empty at first. One that knows what was before it may start with an epoch that
 //! records this.
 //!
+//! The members of a partition have a record beside those of clients, under an empty name.
+//!
 //! # Tokens
 //!
 //! Records expire, so a version that counts up would start again and repeat; a late writer could
@@ -118,6 +120,14 @@ pub struct LeaseKey<'n> {
     pub key: ClientKey,
 }
 
+impl LeaseKey<'static> {
+    /// Key of the record of a partition's members. No limit has an empty name.
+    pub const MEMBERS: Self = Self {
+        limit: "",
+        key: ClientKey(0),
+    };
+}
+
 /// Name of one write. Zero stands for an absent record.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct Token(pub u128);
@@ -142,6 +152,9 @@ pub struct Loaded {
     pub now: TimestampUs,
     /// Identity of the store.
     pub identity: StoreIdentity,
+    /// Promise of the store: longest time of acknowledged writes that it may lack when it comes
+    /// back as another server. `None`: of any length.
+    pub longest_loss: Option<DurationUs>,
 }
 
 /// Condition of a write; if it does not hold, nothing is written.

@@ -24,6 +24,7 @@ mod error;
 pub mod fuzz;
 mod inner;
 mod lease_request;
+mod members;
 mod permits;
 mod random;
 pub mod record;

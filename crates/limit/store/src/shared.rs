@@ -59,6 +59,11 @@ pub trait SharedCounts: fmt::Debug + Send + Sync + 'static {
         false
     }
 
+    /// Whether requests may be sent to this node. A store may need some seconds after the start.
+    fn is_ready(&self) -> bool {
+        true
+    }
+
     /// Returns its event counters for metrics, each with a fixed name.
     fn events(&self) -> Vec<(&'static str, u64)> {
         Vec::new()

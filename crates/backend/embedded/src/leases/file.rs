@@ -235,6 +235,7 @@ impl Location {
             identity,
             began_at: now,
             before,
+            longest_loss: None,
         };
         let kept = StoredRecord {
             token: Token((u128::from(random()?) << 64 | u128::from(random()?)).max(1)),

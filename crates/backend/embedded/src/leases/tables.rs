@@ -238,5 +238,7 @@ fn load(
         epoch,
         now,
         identity,
+        // Its identity changes only if the file is lost.
+        longest_loss: None,
     })
 }

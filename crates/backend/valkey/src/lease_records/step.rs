@@ -1,6 +1,5 @@
 //! Calls the script that grants leases in one step, and decodes its replies.
 
-use anteroom_limit::leases::epoch::StoreIdentity;
 use anteroom_limit::leases::parent::PART_OF_REMAINING;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::registry::Remembers;
@@ -12,7 +11,7 @@ use anteroom_limit_store::shared::TestTime;
 use anteroom_store::Identity;
 use redis::{Cmd, Value};
 
-use super::{kept, token_bytes};
+use super::{Server, kept, token_bytes};
 use crate::counts::is_exact;
 use crate::counts::script::add_settings;
 use crate::failure::Failure;
@@ -121,7 +120,7 @@ impl StepScript {
         let meant_for = Identity(step.store().0);
         match text.call_with(route, key, add_args, Some(meant_for)).await {
             Ok(ServerReply { value, connection }) => {
-                let read = read(value, StoreIdentity(connection.identity.0));
+                let read = read(value, Server::of(&connection));
                 read.ok_or_else(|| connection.unexpected_reply("no grant"))
             }
             Err(failure) if failure.is_meant_for_another() => Ok(Stepped::OtherStore),
@@ -131,7 +130,7 @@ impl StepScript {
 }
 
 /// Decodes the prior record, the grant or the epoch, and the time; `None` if the reply is invalid.
-fn read(value: Value, identity: StoreIdentity) -> Option<Stepped> {
+fn read(value: Value, server: Server) -> Option<Stepped> {
     let Value::Array(parts) = value else {
         return None;
     };
@@ -147,14 +146,19 @@ fn read(value: Value, identity: StoreIdentity) -> Option<Stepped> {
             client,
             epoch: kept(epoch)?,
             now,
-            identity,
+            identity: server.identity,
+            longest_loss: server.longest_loss,
         }),
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use anteroom_limit::leases::epoch::StoreIdentity;
+    use anteroom_limit::time::DurationUs;
     use anteroom_limit_store::lease_store::Token;
+
+    use super::super::tests::SERVER;
 
     use super::*;
 
@@ -164,7 +168,7 @@ mod tests {
 
     fn check(parts: [Value; 3], expected: Option<Stepped>) {
         let reply = Value::Array(parts.to_vec());
-        assert_eq!(read(reply, StoreIdentity(3)), expected);
+        assert_eq!(read(reply, SERVER), expected);
     }
 
     #[test]
@@ -194,6 +198,7 @@ mod tests {
             epoch: kept(b"abc"),
             now: TimestampUs(5),
             identity: StoreIdentity(3),
+            longest_loss: Some(DurationUs(9)),
         });
         check([Value::Nil, record.clone(), now.clone()], Some(not));
         for held in [
@@ -206,6 +211,6 @@ mod tests {
         }
         check([bytes(b"abc"), held.clone(), now], None);
         check([record, held, Value::Nil], None);
-        assert_eq!(read(Value::Nil, StoreIdentity(3)), None);
+        assert_eq!(read(Value::Nil, SERVER), None);
     }
 }

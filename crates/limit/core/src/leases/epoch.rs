@@ -9,12 +9,20 @@
 //! makes itself known within [`UNKNOWN_FOR`]. One case cannot be detected: if all nodes that saw
 //! the old epoch are cut off for longer than that, the store counts as new.
 //!
+//! # A store that comes back with its data
+//!
+//! A store may promise to lack no more than its writes of the last moments. If it comes back as
+//! another server, the epoch goes on when the nodes have reported what they were granted in those
+//! moments ([`crate::leases::members`]). Nothing is granted before. Of two nodes that see different
+//! promises, the more cautious one is right.
+//!
 //! # Why epochs are numbered
 //!
 //! After a replacement store, the old one can come back with its old record and its old identity. A
 //! node that has seen a later epoch than the current one knows of a loss. A node that has seen only
 //! an earlier one is behind.
 
+use crate::leases::members::Reports;
 use crate::leases::widened::TTL_LONGEST;
 use crate::time::{DurationUs, TimestampUs};
 
@@ -56,6 +64,9 @@ pub struct Epoch {
     pub began_at: TimestampUs,
     /// Data lost before it.
     pub before: Before,
+    /// Longest time of acknowledged writes that the store may lack when it comes back as another
+    /// server, as the most cautious node saw it. `None`: of any length.
+    pub longest_loss: Option<DurationUs>,
 }
 
 /// Epoch record as a node reads it, with what the node knows.
@@ -65,6 +76,10 @@ pub struct EpochObservation<'a> {
     pub record: Option<&'a Epoch>,
     /// Identity of the store that was read.
     pub identity: StoreIdentity,
+    /// Promise of that store, as in [`Epoch::longest_loss`].
+    pub longest_loss: Option<DurationUs>,
+    /// State of the reports to that store, if it is another one than that of the epoch.
+    pub reports: Reports,
     /// Time of the store's clock.
     pub now: TimestampUs,
     /// Latest epoch that the node has seen, in any store.
@@ -78,6 +93,9 @@ pub struct EpochObservation<'a> {
 pub enum EpochDecision {
     /// The epoch is current.
     InForce(Epoch),
+    /// The store came back, and members have not reported yet. Has the promise that counts.
+    /// Nothing is granted before they have.
+    Reporting(DurationUs),
     /// This record must replace the one that was read, and be read again. Nothing is granted
     /// before.
     Write(Epoch),
@@ -96,8 +114,28 @@ pub fn decide(observation: EpochObservation<'_>) -> EpochDecision {
     let later = observation
         .witnessed
         .filter(|seen| found.id.has_missed(*seen));
-    if later.is_some() || found.identity != observation.identity {
+    if later.is_some() {
         return EpochDecision::Write(observation.next(found.id.number, Before::Lost));
+    }
+    let longest_loss = weaker(found.longest_loss, observation.longest_loss);
+    if found.identity != observation.identity {
+        return match (longest_loss, observation.reports) {
+            (Some(longest_loss), Reports::Missing) => EpochDecision::Reporting(longest_loss),
+            (Some(_), Reports::Complete) => EpochDecision::Write(Epoch {
+                identity: observation.identity,
+                longest_loss: observation.longest_loss,
+                ..*found
+            }),
+            (None, _) | (_, Reports::Lost) => {
+                EpochDecision::Write(observation.next(found.id.number, Before::Lost))
+            }
+        };
+    }
+    if longest_loss != found.longest_loss {
+        return EpochDecision::Write(Epoch {
+            longest_loss,
+            ..*found
+        });
     }
     if observation.now < found.began_at {
         // The clock was set back. From now on, the wait ends too late instead of never.
@@ -105,6 +143,19 @@ pub fn decide(observation: EpochObservation<'_>) -> EpochDecision {
         return EpochDecision::Write(Epoch { began_at, ..*found });
     }
     EpochDecision::InForce(*found)
+}
+
+/// Returns the epoch that begins when the store lacks what it promised to keep.
+#[must_use]
+pub fn lose(observation: EpochObservation<'_>) -> Epoch {
+    let number = observation.record.map_or(0, |found| found.id.number);
+    observation.next(number, Before::Lost)
+}
+
+/// Returns the promise that counts if one node sees one and another node the other.
+#[must_use]
+pub fn weaker(one: Option<DurationUs>, other: Option<DurationUs>) -> Option<DurationUs> {
+    Some(one?.max(other?))
 }
 
 /// Returns the epoch that begins when an operator confirms that no client has spent anything. Older
@@ -151,6 +202,7 @@ impl EpochObservation<'_> {
             identity: self.identity,
             began_at: self.now,
             before,
+            longest_loss: self.longest_loss,
         }
     }
 }
@@ -172,6 +224,7 @@ mod tests {
             identity: STORE,
             began_at: TimestampUs(100),
             before,
+            longest_loss: None,
         }
     }
 
@@ -179,6 +232,8 @@ mod tests {
         EpochObservation {
             record,
             identity: STORE,
+            longest_loss: None,
+            reports: Reports::Missing,
             now: TimestampUs(500),
             witnessed,
             random: 9,
@@ -191,7 +246,7 @@ mod tests {
                 assert_eq!(epoch.began_at, TimestampUs(500));
                 (epoch.id, epoch.before)
             }
-            EpochDecision::InForce(epoch) => panic!("{epoch:?} is in force"),
+            decision => panic!("{decision:?}"),
         }
     }
 
@@ -215,6 +270,62 @@ mod tests {
             let mut observation = observation(Some(&old), Some(old.id));
             observation.identity = OTHER_STORE;
             assert_eq!(begun(decide(observation)), (id(4, 9), Before::Lost));
+        }
+    }
+
+    #[test]
+    fn a_store_that_promises_something_goes_on_when_all_have_reported() {
+        let some = |millis| Some(DurationUs(millis));
+        let old = Epoch {
+            longest_loss: some(3),
+            ..epoch(3, Before::Nothing)
+        };
+        let mut observation = observation(Some(&old), Some(old.id));
+        observation.identity = OTHER_STORE;
+        observation.longest_loss = some(2);
+        let reporting = EpochDecision::Reporting(DurationUs(3));
+        assert_eq!(decide(observation), reporting);
+        observation.reports = Reports::Complete;
+        let goes_on = Epoch {
+            identity: OTHER_STORE,
+            longest_loss: some(2),
+            ..old
+        };
+        assert_eq!(decide(observation), EpochDecision::Write(goes_on));
+        observation.longest_loss = None;
+        assert_eq!(begun(decide(observation)), (id(4, 9), Before::Lost));
+        observation.longest_loss = some(2);
+        observation.reports = Reports::Lost;
+        assert_eq!(begun(decide(observation)), (id(4, 9), Before::Lost));
+        observation.reports = Reports::Complete;
+        observation.witnessed = Some(id(4, 1));
+        assert_eq!(begun(decide(observation)), (id(5, 9), Before::Lost));
+    }
+
+    #[test]
+    fn the_weakest_promise_that_a_node_sees_counts() {
+        let some = |millis| Some(DurationUs(millis));
+        for (kept, seen, counts) in [
+            (some(3), some(2), some(3)),
+            (some(2), some(3), some(3)),
+            (some(2), None, None),
+            (None, some(2), None),
+        ] {
+            let old = Epoch {
+                longest_loss: kept,
+                ..epoch(3, Before::Nothing)
+            };
+            let mut observation = observation(Some(&old), Some(old.id));
+            observation.longest_loss = seen;
+            let expected = Epoch {
+                longest_loss: counts,
+                ..old
+            };
+            let decision = match counts == kept {
+                true => EpochDecision::InForce(expected),
+                false => EpochDecision::Write(expected),
+            };
+            assert_eq!(decide(observation), decision);
         }
     }
 

@@ -54,6 +54,10 @@ pub enum Decision {
     Decided(Verdict),
     /// Wait until this turn has a reply, then decide again.
     Wait(Turn),
+    /// Rejected, for at most this time, because the parent may have lost what was granted before.
+    /// The client may have used hardly anything. The configuration of the limit determines what
+    /// that means.
+    Uncertain(DurationUs),
     /// The last message to the parent failed, and no lease is left. The configuration of the limit
     /// determines what that means.
     Unavailable,
@@ -103,6 +107,7 @@ struct ParentReply {
     at: TimestampUs,
     remaining: u32,
     full_at: TimestampUs,
+    uncertain_until: TimestampUs,
     rejection: Option<Rejection>,
 }
 
@@ -148,8 +153,8 @@ impl Holding {
         if let Some(decision) = self.decide_from_leases(now, cost) {
             return decision;
         }
-        if let Some(verdict) = self.reject_if_short(now, self.missing(now, cost)) {
-            return Decision::Decided(verdict);
+        if let Some(decision) = self.reject_if_short(now, self.missing(now, cost)) {
+            return decision;
         }
         if now < self.unavailable_until {
             return Decision::Unavailable;
@@ -178,7 +183,7 @@ impl Holding {
             return Decision::Unavailable;
         }
         match self.reject_if_short(now, self.missing(now, cost)) {
-            Some(verdict) => Decision::Decided(verdict),
+            Some(decision) => decision,
             // Other requests were faster, and there is more.
             None => self.wait_for_turn(now, cost),
         }
@@ -282,6 +287,7 @@ impl Holding {
             at: now,
             remaining: answer.remaining,
             full_at: read_at + answer.full_after,
+            uncertain_until: read_at + answer.uncertain_for,
             rejection: is_rejected.then(|| Rejection {
                 least: pending.least.max(1),
                 retry_at: answer.retry_after.map(|span| read_at + span.max(at_least)),
@@ -354,13 +360,18 @@ impl Holding {
     }
 
     /// Returns the rejection of a request of which the last reply said that it needs too much.
-    fn reject_if_short(&self, now: TimestampUs, missing: u32) -> Option<Verdict> {
-        let rejection = self.valid_reply(now)?.rejection?;
+    fn reject_if_short(&self, now: TimestampUs, missing: u32) -> Option<Decision> {
+        let reply = self.valid_reply(now)?;
+        let rejection = reply.rejection?;
         let is_over = rejection.retry_at.is_some_and(|retry_at| retry_at <= now);
         if missing < rejection.least || is_over {
             return None;
         }
-        Some(self.reject(now, rejection.retry_at))
+        Some(if now < reply.uncertain_until {
+            Decision::Uncertain(reply.uncertain_until.since(now))
+        } else {
+            Decision::Decided(self.reject(now, rejection.retry_at))
+        })
     }
 
     /// Whether the last reply had less than `least`.

@@ -43,6 +43,8 @@ pub struct LeaseReply {
     pub remaining: u32,
     /// Time until the limit is fully free if no request comes.
     pub full_after: DurationUs,
+    /// Time for which a rejection may be due to what the store lost, and not to the client.
+    pub uncertain_for: DurationUs,
     /// Epoch of the grant.
     pub epoch: EpochId,
 }

@@ -34,6 +34,48 @@ pub struct Write {
     pub forget_after: DurationUs,
 }
 
+/// Grant that a node was given, as it reports it to a store that may lack it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Granted {
+    /// Requests granted.
+    pub requests: u32,
+    /// Time of the grant by the store's clock, as the record had it.
+    pub as_of: TimestampUs,
+}
+
+/// Restores a grant that the store lacks. Returns the record to write, or `None` if the store has
+/// the grant, or the grant does not matter any more. `now` is the time of the store's clock.
+///
+/// A store that lacks a write lacks all later ones, and the time of a client's record rises with
+/// each grant. So a record of a later time has the grant. One of the same time may be older: then
+/// the grant counts twice at worst. The record keeps its time, so that other nodes compare with
+/// what the store had when it came back.
+#[must_use]
+pub fn restore(
+    limit: &LeasedLimit,
+    epoch: &Epoch,
+    record: Option<&Record>,
+    granted: Granted,
+    now: TimestampUs,
+) -> Option<Write> {
+    let as_of = granted.as_of;
+    let ended_at = limit.promised().resets_after(as_of);
+    let ended_at = as_of + ended_at.unwrap_or_else(|| limit.kept_for());
+    let has_it = |record: &Record| record.epoch == epoch.id && record.as_of > as_of;
+    if ended_at <= now || record.is_some_and(has_it) {
+        return None;
+    }
+    let mut trusted = Record::trusted(record, limit, epoch, now);
+    let widened = limit.widened();
+    let remaining = peek(widened, &trusted.state, now).remaining;
+    let lost = granted.requests.min(remaining);
+    widened.step(&mut trusted.state, now, Cost::take(lost));
+    Some(Write {
+        forget_after: trusted.forget_after(now).max(limit.kept_for()),
+        record: trusted,
+    })
+}
+
 /// Grants a lease to one client. `now` is the time of the store's clock when `record` was read. The
 /// epoch is the one that was current then or later.
 #[must_use]
@@ -62,6 +104,7 @@ pub fn grant(
         retry_after: retry(&trusted, request, now),
         remaining: if is_open { standing.remaining } else { 0 },
         full_after: standing.full_after.max(trusted.nothing_until.since(now)),
+        uncertain_for: Record::uncertain_until(limit, epoch).since(now),
         epoch: epoch.id,
     };
     // Write the record, so that the next read does not find the same clock set back.

@@ -70,6 +70,14 @@ impl Record {
         }
     }
 
+    /// Returns the time until which a rejection may be due to what was lost before the epoch.
+    pub(super) fn uncertain_until(limit: &LeasedLimit, epoch: &Epoch) -> TimestampUs {
+        match epoch.before {
+            Before::Lost => expires_at(limit, epoch.began_at),
+            Before::Unknown | Before::Nothing => epoch.unknown_until(),
+        }
+    }
+
     /// Returns the record of a client that has spent everything at `at`.
     fn all_spent(limit: &LeasedLimit, epoch: EpochId, at: TimestampUs) -> Self {
         let (nothing_until, state) = match all_taken(limit.widened(), at) {

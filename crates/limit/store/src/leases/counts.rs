@@ -169,6 +169,14 @@ impl SharedCounts for LeasedCounts {
         self.inner.store.release()
     }
 
+    fn is_ready(&self) -> bool {
+        !self.inner.is_joining()
+    }
+
+    fn finish(&self, _has_successor: bool) -> BoxFuture<'_, ()> {
+        Box::pin(self.inner.leave())
+    }
+
     fn is_unavailable(&self, _limit: &str, key: ClientKey) -> bool {
         self.inner.is_lost(self.inner.partition(key))
     }
@@ -190,6 +198,7 @@ impl SharedCounts for LeasedCounts {
             ("request_spent", stats.spent),
             ("unreadable_record", stats.unreadable),
             ("epoch_begun", stats.epochs_begun),
+            ("request_restored", stats.restored),
             ("overflow", stats.overflows),
         ]
     }

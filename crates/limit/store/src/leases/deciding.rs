@@ -62,7 +62,7 @@ impl Step {
     fn verdict(&self) -> Option<Verdict> {
         match self.decision {
             Decision::Decided(verdict) => Some(verdict),
-            Decision::Wait(_) | Decision::Unavailable => None,
+            Decision::Wait(_) | Decision::Uncertain(_) | Decision::Unavailable => None,
         }
     }
 
@@ -137,7 +137,8 @@ impl Inner {
         progress
     }
 
-    /// Returns an error if a request to the store is needed and the store is unavailable.
+    /// Returns an error if a request to the store is needed and the store is unavailable, or if it
+    /// does not know what was granted.
     fn outage(
         &self,
         request: &ClientRequest<'_>,
@@ -148,6 +149,7 @@ impl Inner {
         let mut both = request.each().zip(steps);
         both.find_map(|((key, acquire), step)| match step.decision {
             Decision::Decided(_) => None,
+            Decision::Uncertain(span) => Some(LeaseError::Uncertain(span)),
             Decision::Unavailable => Some(locked.client(key).error()),
             Decision::Wait(_) => self.unavailable(self.partition(acquire.key), now),
         })
@@ -279,7 +281,9 @@ fn decide_each(
         };
         let next = match decision {
             Decision::Wait(turn) => turn,
-            Decision::Decided(_) | Decision::Unavailable => Turn::default(),
+            Decision::Decided(_) | Decision::Uncertain(_) | Decision::Unavailable => {
+                Turn::default()
+            }
         };
         *turn = Some((client.incarnation, next));
         steps.push(Step { before, decision });

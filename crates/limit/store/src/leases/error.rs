@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use anteroom_limit::time::DurationUs;
+
 use crate::shared::CountsError;
 
 /// Error of a lease request.
@@ -23,6 +25,18 @@ pub(crate) enum LeaseError {
     NoRoom,
     #[error("no recent reply from the store")]
     Unavailable,
+    #[error("this node has just joined, and the store could still forget it")]
+    Joining,
+    #[error(
+        "the store came back as another server, and nodes report what they were granted; if one of \
+         them does not, the store counts as having lost everything"
+    )]
+    Reporting,
+    #[error(
+        "the store may have lost what was granted, so it is unknown for another {0} what clients \
+         have used; if hardly anything was used, `anteroom limits assume-empty` ends that"
+    )]
+    Uncertain(DurationUs),
     #[error("record written by a later version of this program")]
     NewerRecord,
     #[error("limit cannot be leased")]

@@ -8,7 +8,7 @@ use anteroom_limit::time::TimestampUs;
 
 use crate::leases::record;
 
-/// Decodes `data` as records of a client and of an epoch, and grants from what is found.
+/// Decodes `data` as records of a client, an epoch and members, and grants from what is found.
 ///
 /// # Panics
 ///
@@ -18,6 +18,10 @@ pub fn records(data: &[u8]) {
     if let Ok(epoch) = record::decode_epoch(data) {
         let bytes = record::encode_epoch(&epoch);
         assert_eq!(record::decode_epoch(&bytes), Ok(epoch), "another epoch");
+    }
+    if let Ok(members) = record::decode_members(data) {
+        let bytes = record::encode_members(&members);
+        assert_eq!(record::decode_members(&bytes), Ok(members), "other members");
     }
     let Ok(found) = client::decode(data) else {
         return;
@@ -37,6 +41,7 @@ pub fn records(data: &[u8]) {
             identity: StoreIdentity(1),
             began_at: TimestampUs(1),
             before: Before::Lost,
+            longest_loss: None,
         };
         for now in [0, 1_700_000_000_000_000, found.as_of.0, u64::MAX >> 1] {
             let request = Request {

@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 use crate::leases::clients::Clients;
 use crate::leases::clock::Clock;
 use crate::leases::error::LeaseError;
+use crate::leases::members::Part;
 use crate::leases::permits::Permits;
 use crate::leases::random::Draws;
 use crate::leases::settings::Settings;
@@ -28,7 +29,7 @@ pub(crate) struct Inner {
     pub(crate) clients: Clients,
     pub(crate) counters: Counters,
     pub(crate) draws: Draws,
-    /// Identifies this process in its request ids.
+    /// Identifies this process in its request ids, and as a member.
     pub(crate) incarnation: u64,
     /// Permits for lease requests in flight.
     pub(crate) permits: Permits,
@@ -42,7 +43,8 @@ pub(crate) struct Inner {
 
 /// State of a partition.
 #[derive(Debug)]
-struct PartitionState {
+pub(crate) struct PartitionState {
+    pub(crate) part: Part,
     circuit: Circuit,
     /// Latest error.
     last_error: Option<LeaseError>,
@@ -52,9 +54,10 @@ struct PartitionState {
     in_force: Option<InForce>,
 }
 
-impl Default for PartitionState {
-    fn default() -> Self {
+impl PartitionState {
+    fn new(node: u64) -> Self {
         Self {
+            part: Part::new(node),
             circuit: Circuit::new(Pauses::LEASES),
             last_error: None,
             witnessed: None,
@@ -78,7 +81,9 @@ impl Inner {
         draws: Draws,
         runtime: Handle,
     ) -> Self {
-        let partitions = (0..store.partitions().max(1)).map(|_| Mutex::default());
+        let incarnation = draws.number().max(1);
+        let partition = |_| Mutex::new(PartitionState::new(incarnation));
+        let partitions = (0..store.partitions().max(1)).map(partition);
         let mut secret = [0; 16];
         secret[..8].copy_from_slice(&draws.number().to_le_bytes());
         secret[8..].copy_from_slice(&draws.number().to_le_bytes());
@@ -88,7 +93,7 @@ impl Inner {
             settings,
             clients: Clients::new(&settings),
             counters: Counters::default(),
-            incarnation: draws.number().max(1),
+            incarnation,
             draws,
             permits: Permits::new(settings.requests_max),
             runtime,
@@ -181,6 +186,19 @@ impl Inner {
         state.in_force.filter(is_latest)
     }
 
+    /// Whether this node waits until its stores cannot forget it any more. It is granted nothing
+    /// meanwhile.
+    pub(crate) fn is_joining(&self) -> bool {
+        let now = self.clock.now();
+        self.partitions.iter().any(|state| {
+            let state = state.lock();
+            let epoch = state.in_force.map(|in_force| in_force.epoch);
+            let longest_loss = epoch.and_then(|epoch| epoch.longest_loss);
+            let membership = &state.part.membership;
+            longest_loss.is_some_and(|longest_loss| membership.is_joining(longest_loss, now))
+        })
+    }
+
     /// Watches all partitions from now on. A store that is empty grants nothing for a while, and
     /// that time should be over before the first request.
     pub(crate) fn expect_calls(&self) {
@@ -210,7 +228,7 @@ impl Inner {
         self.counters.stats(clients, held)
     }
 
-    fn state(&self, Partition(partition): Partition) -> &Mutex<PartitionState> {
+    pub(crate) fn state(&self, Partition(partition): Partition) -> &Mutex<PartitionState> {
         &self.partitions[partition as usize % self.partitions.len()]
     }
 }

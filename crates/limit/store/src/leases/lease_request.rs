@@ -15,18 +15,20 @@ use crate::lease_store::step::{Step, StepGrant, Stepped};
 use crate::lease_store::{LeaseKey, Loaded, Partition, Swapped, Token, Write};
 use crate::shared::CountsError;
 use anteroom_limit::leases::epoch::{
-    self, Before, Epoch, EpochDecision, EpochId, EpochObservation, UNKNOWN_FOR,
+    self, Before, Epoch, EpochDecision, EpochId, EpochObservation, StoreIdentity, UNKNOWN_FOR,
 };
+use anteroom_limit::leases::members::{Members, Reports};
 use anteroom_limit::leases::message::{LeaseReply, Request};
-use anteroom_limit::leases::parent::{self, GrantOutcome};
+use anteroom_limit::leases::parent::{self, GrantOutcome, Granted};
 use anteroom_limit::leases::record::Record;
 use anteroom_limit::leases::widened::LeasedLimit;
 use anteroom_limit::policy::State;
-use anteroom_limit::time::TimestampUs;
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use tokio::time::{sleep, timeout};
 
 use crate::leases::error::LeaseError;
 use crate::leases::inner::{InForce, Inner};
+use crate::leases::members::GrantEntry;
 use crate::leases::permits::Permit;
 use crate::leases::record;
 
@@ -71,6 +73,29 @@ struct Completion {
 struct DatedReply {
     answer: LeaseReply,
     read_at: TimestampUs,
+    /// Grant to remember, with its store, if the store promises to keep it.
+    to_remember: Option<(StoreIdentity, GrantEntry)>,
+}
+
+/// Records of a partition as they were read.
+#[derive(Clone, Copy)]
+pub(crate) struct Observed<'l> {
+    pub(crate) loaded: &'l Loaded,
+    /// Time at which the read was sent.
+    pub(crate) sent_at: TimestampUs,
+    /// Members, if they were read: `Some(None)` if their record is damaged.
+    pub(crate) members: Option<Option<&'l Members>>,
+}
+
+/// Outcome of a look at the epoch.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Settled {
+    /// The epoch is in force.
+    InForce(Epoch),
+    /// Its record was written; read everything again.
+    Written,
+    /// The store came back with this epoch, and members must report. Has the promise that counts.
+    Reporting(Epoch, DurationUs),
 }
 
 /// Outcome of the first round trip.
@@ -127,6 +152,7 @@ impl Inner {
     fn finish(&self, pending: &PendingRequest, outcome: Result<DatedReply, LeaseError>) {
         let now = self.clock.now();
         self.handle_outcome(pending.partition, now, outcome.as_ref().err());
+        let outcome = outcome.and_then(|dated| self.remember(pending.partition, now, dated));
         let mut shard = self.clients.shard(pending.client);
         let client = shard.find(pending.client);
         let Some(client) = client.filter(|client| client.incarnation == pending.incarnation) else {
@@ -134,7 +160,9 @@ impl Inner {
         };
         client.is_in_flight = false;
         match outcome {
-            Ok(DatedReply { answer, read_at }) => {
+            Ok(DatedReply {
+                answer, read_at, ..
+            }) => {
                 client.last_error = None;
                 if client.holding.handle_reply(now, &answer, read_at) {
                     client.had_grant |= answer.granted > 0;
@@ -150,6 +178,24 @@ impl Inner {
             }
         }
         client.wake_waiters();
+    }
+
+    /// Remembers a grant that its store may forget. If the store has come back as another server
+    /// meanwhile, this node may have reported already, and must not use the grant.
+    fn remember(
+        &self,
+        partition: Partition,
+        now: TimestampUs,
+        mut dated: DatedReply,
+    ) -> Result<DatedReply, LeaseError> {
+        if let Some((identity, entry)) = dated.to_remember.take() {
+            let mut state = self.state(partition).lock();
+            if !state.part.handle_store(identity, dated.read_at) {
+                return Err(LeaseError::Unavailable);
+            }
+            state.part.handle_grant(now, entry);
+        }
+        Ok(dated)
     }
 
     async fn request(&self, pending: &PendingRequest) -> Result<DatedReply, LeaseError> {
@@ -190,6 +236,7 @@ impl Inner {
         pending: &PendingRequest,
         InForce { epoch, token }: &InForce,
     ) -> Result<Option<FirstTrip>, LeaseError> {
+        self.check_member(pending.partition, epoch)?;
         let step = Step {
             epoch,
             epoch_token: *token,
@@ -204,8 +251,9 @@ impl Inner {
         Ok(match self.within(stepped).await? {
             Stepped::Granted(grant) => {
                 self.counters.steps.add(1);
-                let answer = self.answer(pending, epoch, &grant)?;
-                Some(FirstTrip::Granted(DatedReply { answer, read_at }))
+                Some(FirstTrip::Granted(
+                    self.dated(pending, epoch, &grant, read_at)?,
+                ))
             }
             Stepped::NotTaken(loaded) => Some(FirstTrip::Read(loaded, read_at)),
             Stepped::OtherStore => None,
@@ -214,16 +262,24 @@ impl Inner {
 
     /// Returns the reply for a lease that was granted in one step. If the store's grant differs
     /// from that of [`parent::grant`], one of the two has a defect; the smaller grant is used.
-    fn answer(
+    fn dated(
         &self,
         pending: &PendingRequest,
         epoch: &Epoch,
         grant: &StepGrant,
-    ) -> Result<LeaseReply, LeaseError> {
-        let record = self.read(pending, epoch, grant.record.as_deref())?;
-        let (leased_limit, request) = (&pending.leased_limit, &pending.request);
-        let mut answer =
-            parent::grant(leased_limit, epoch, record.as_ref(), request, grant.now).reply;
+        read_at: TimestampUs,
+    ) -> Result<DatedReply, LeaseError> {
+        let (limit, leased_limit) = (&pending.limit, &pending.leased_limit);
+        let record = self.read(limit, leased_limit, epoch, grant.record.as_deref())?;
+        let outcome = parent::grant(
+            leased_limit,
+            epoch,
+            record.as_ref(),
+            &pending.request,
+            grant.now,
+        );
+        let as_of = outcome.write.map_or(grant.now, |write| write.record.as_of);
+        let mut answer = outcome.reply;
         if answer.granted != grant.granted {
             self.counters.disagreements.add(1);
             let store = self.store.store_name();
@@ -236,7 +292,24 @@ impl Inner {
             );
             answer.granted = answer.granted.min(grant.granted);
         }
-        Ok(answer)
+        let granted = Granted {
+            requests: grant.granted,
+            as_of,
+        };
+        Ok(DatedReply {
+            answer,
+            read_at,
+            to_remember: pending.entry(epoch, granted),
+        })
+    }
+
+    /// Whether leases may be requested in this epoch.
+    fn check_member(&self, partition: Partition, epoch: &Epoch) -> Result<(), LeaseError> {
+        let Some(longest_loss) = epoch.longest_loss else {
+            return Ok(());
+        };
+        let state = self.state(partition).lock();
+        state.part.check(longest_loss, self.clock.now())
     }
 
     async fn attempt(
@@ -245,11 +318,19 @@ impl Inner {
         loaded: Loaded,
         read_at: TimestampUs,
     ) -> Result<Attempt, LeaseError> {
-        let Some(epoch) = self.settle(pending.partition, &loaded).await? else {
-            return Ok(Attempt::Again(None));
+        let observed = Observed {
+            loaded: &loaded,
+            sent_at: read_at,
+            members: None,
+        };
+        let epoch = match self.settle(pending.partition, observed).await? {
+            Settled::InForce(epoch) => epoch,
+            Settled::Written => return Ok(Attempt::Again(None)),
+            Settled::Reporting(..) => return Err(LeaseError::Reporting),
         };
         let kept = loaded.client.as_ref().map(|kept| kept.value.as_slice());
-        let record = self.read(pending, &epoch, kept)?;
+        let (limit, leased_limit) = (&pending.limit, &pending.leased_limit);
+        let record = self.read(limit, leased_limit, &epoch, kept)?;
         let GrantOutcome { write, reply } = parent::grant(
             &pending.leased_limit,
             &epoch,
@@ -257,13 +338,22 @@ impl Inner {
             &pending.request,
             loaded.now,
         );
-        let dated = DatedReply {
+        let mut dated = DatedReply {
             answer: reply,
             read_at,
+            to_remember: None,
         };
         let Some(grant) = write else {
             return Ok(Attempt::Done(dated));
         };
+        if reply.granted > 0 {
+            self.check_member(pending.partition, &epoch)?;
+        }
+        let granted = Granted {
+            requests: reply.granted,
+            as_of: grant.record.as_of,
+        };
+        dated.to_remember = pending.entry(&epoch, granted);
         let write = Write {
             expected: loaded.expected(),
             token: pending.token(),
@@ -286,13 +376,20 @@ impl Inner {
         }
     }
 
-    /// Returns the epoch in force, or `None` if its record had to be written first: then everything
-    /// must be read again.
+    /// Decides about the epoch that was read, and writes it if it must change.
     pub(crate) async fn settle(
         &self,
         partition: Partition,
-        loaded: &Loaded,
-    ) -> Result<Option<Epoch>, LeaseError> {
+        observed: Observed<'_>,
+    ) -> Result<Settled, LeaseError> {
+        let loaded = observed.loaded;
+        let is_current = {
+            let mut state = self.state(partition).lock();
+            state.part.handle_store(loaded.identity, observed.sent_at)
+        };
+        if !is_current {
+            return Err(LeaseError::Unavailable);
+        }
         let found = match loaded
             .epoch
             .as_ref()
@@ -313,28 +410,87 @@ impl Inner {
             number: 0,
             random: 0,
         });
-        let observation = EpochObservation {
-            record: found.as_ref(),
-            identity: loaded.identity,
-            now: loaded.now,
-            witnessed: self.witnessed(partition).or(unreadable_epoch),
-            random: self.draws.number(),
-        };
-        match epoch::decide(observation) {
-            EpochDecision::InForce(epoch) => {
+        let reports = self.reports(partition, found.as_ref(), observed);
+        let mut observation = self.observation(partition, found.as_ref(), loaded, reports);
+        observation.witnessed = observation.witnessed.or(unreadable_epoch);
+        match (epoch::decide(observation), found) {
+            (EpochDecision::InForce(epoch), _) => {
                 let token = loaded.expected().epoch;
                 self.handle_in_force(partition, InForce { epoch, token });
-                Ok(Some(epoch))
+                Ok(Settled::InForce(epoch))
             }
-            EpochDecision::Write(epoch) => {
-                self.begin(partition, loaded, &epoch).await?;
-                Ok(None)
+            (EpochDecision::Reporting(longest_loss), Some(found)) => {
+                Ok(Settled::Reporting(found, longest_loss))
+            }
+            (EpochDecision::Reporting(_), None) => Err(LeaseError::Unavailable),
+            (EpochDecision::Write(epoch), found) => {
+                if found.is_some_and(|found| found.id == epoch.id) {
+                    self.go_on(partition, loaded, &epoch).await?;
+                } else {
+                    self.begin(partition, loaded, &epoch).await?;
+                }
+                Ok(Settled::Written)
             }
         }
     }
 
-    /// Begins an epoch, unless another node wrote first. Returns whether it did.
-    pub(crate) async fn begin(
+    /// Returns what this node knows about the epoch of a partition.
+    pub(crate) fn observation<'l>(
+        &self,
+        partition: Partition,
+        record: Option<&'l Epoch>,
+        loaded: &Loaded,
+        reports: Reports,
+    ) -> EpochObservation<'l> {
+        EpochObservation {
+            record,
+            identity: loaded.identity,
+            longest_loss: loaded.longest_loss,
+            reports,
+            now: loaded.now,
+            witnessed: self.witnessed(partition),
+            random: self.draws.number(),
+        }
+    }
+
+    /// Returns the state of the reports to a store that came back, as far as the members were read.
+    fn reports(
+        &self,
+        partition: Partition,
+        found: Option<&Epoch>,
+        observed: Observed<'_>,
+    ) -> Reports {
+        let promise =
+            found.and_then(|found| epoch::weaker(found.longest_loss, observed.loaded.longest_loss));
+        match (promise, observed.members) {
+            (Some(longest_loss), Some(Some(members))) => {
+                let state = self.state(partition).lock();
+                let membership = &state.part.membership;
+                membership.reports(members, longest_loss, self.clock.now())
+            }
+            (Some(_), Some(None)) => Reports::Lost,
+            _ => Reports::Missing,
+        }
+    }
+
+    /// Writes an epoch that goes on, in a store that came back or with a weaker promise.
+    async fn go_on(
+        &self,
+        partition: Partition,
+        loaded: &Loaded,
+        epoch: &Epoch,
+    ) -> Result<(), LeaseError> {
+        if self.write_epoch(partition, loaded, epoch).await? {
+            tracing::info!(
+                store = self.store.store_name(),
+                number = epoch.id.number,
+                "lease epoch goes on"
+            );
+        }
+        Ok(())
+    }
+
+    async fn write_epoch(
         &self,
         partition: Partition,
         loaded: &Loaded,
@@ -346,7 +502,17 @@ impl Inner {
             value: &record::encode_epoch(epoch),
         };
         let swapped = self.within(self.store.swap_epoch(partition, write)).await?;
-        let has_begun = swapped == Swapped::Written;
+        Ok(swapped == Swapped::Written)
+    }
+
+    /// Begins an epoch, unless another node wrote first. Returns whether it did.
+    pub(crate) async fn begin(
+        &self,
+        partition: Partition,
+        loaded: &Loaded,
+        epoch: &Epoch,
+    ) -> Result<bool, LeaseError> {
+        let has_begun = self.write_epoch(partition, loaded, epoch).await?;
         if has_begun {
             self.counters.epochs_begun.add(1);
             tracing::warn!(
@@ -361,9 +527,10 @@ impl Inner {
 
     /// Decodes a client's record. A damaged or older record counts as used up. A record of a later
     /// version is an error, so that this node does not overwrite it.
-    fn read(
+    pub(crate) fn read(
         &self,
-        pending: &PendingRequest,
+        limit: &str,
+        leased_limit: &LeasedLimit,
         epoch: &Epoch,
         kept: Option<&[u8]>,
     ) -> Result<Option<Record>, LeaseError> {
@@ -379,7 +546,7 @@ impl Inner {
                 self.counters.unreadable.add(1);
                 tracing::warn!(
                     %error,
-                    limit = pending.limit,
+                    limit,
                     "client record unreadable, limit counts as used up"
                 );
                 // The time lies so far ahead that the rule distrusts the record and rewrites it.
@@ -387,7 +554,7 @@ impl Inner {
                     epoch: epoch.id,
                     as_of: TimestampUs(u64::MAX),
                     nothing_until: TimestampUs(0),
-                    lent_by: *pending.leased_limit,
+                    lent_by: *leased_limit,
                     state: State::New,
                 }))
             }
@@ -404,7 +571,7 @@ impl Inner {
     }
 
     /// Counts one round trip and limits its time.
-    async fn within<T>(
+    pub(crate) async fn within<T>(
         &self,
         operation: impl Future<Output = Result<T, CountsError>>,
     ) -> Result<T, LeaseError> {
@@ -430,6 +597,22 @@ impl Inner {
 }
 
 impl PendingRequest {
+    /// Returns a grant to remember, if its store promises to keep it.
+    fn entry(&self, epoch: &Epoch, granted: Granted) -> Option<(StoreIdentity, GrantEntry)> {
+        let is_kept = epoch.longest_loss.is_some() && granted.requests > 0;
+        is_kept.then(|| {
+            let entry = GrantEntry {
+                limit: self.limit.clone(),
+                key: self.key,
+                leased_limit: Arc::clone(&self.leased_limit),
+                granted,
+                token: self.token(),
+                epoch: epoch.id,
+            };
+            (epoch.identity, entry)
+        })
+    }
+
     fn client(&self) -> LeaseKey<'_> {
         LeaseKey {
             limit: &self.limit,

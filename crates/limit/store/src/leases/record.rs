@@ -1,22 +1,23 @@
-//! Encoding of epochs: a version byte, then postcard. Client records, which stores can read too,
+//! Encoding of epochs and members: a version byte, then postcard. Client records, which stores can read too,
 //! are in [`crate::lease_store::record`].
 
 mod forms;
 
 use crate::lease_store::record::{RecordError, after_version};
 use anteroom_limit::leases::epoch::Epoch;
+use anteroom_limit::leases::members::Members;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
-use forms::EpochForm;
+use forms::{EpochForm, MembersForm};
 
 /// Version of the encoding. Raise it for any change of [`forms`].
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 
 /// Encodes the record of an epoch.
-#[expect(clippy::missing_panics_doc, reason = "writing into memory cannot fail")]
 #[must_use]
 pub fn encode_epoch(epoch: &Epoch) -> Vec<u8> {
-    postcard::to_extend(&EpochForm::from(epoch), vec![VERSION])
-        .expect("writing into memory cannot fail")
+    encode(&EpochForm::from(epoch))
 }
 
 /// Decodes the record of an epoch.
@@ -25,8 +26,31 @@ pub fn encode_epoch(epoch: &Epoch) -> Vec<u8> {
 ///
 /// [`RecordError`] if the bytes are no epoch of this version.
 pub fn decode_epoch(bytes: &[u8]) -> Result<Epoch, RecordError> {
-    match postcard::take_from_bytes::<EpochForm>(after_version(bytes, VERSION)?) {
-        Ok((form, [])) => Ok(form.read()),
+    decode(bytes).map(EpochForm::read)
+}
+
+/// Encodes the record of the members.
+#[must_use]
+pub fn encode_members(members: &Members) -> Vec<u8> {
+    encode(&MembersForm::from(members))
+}
+
+/// Decodes the record of the members.
+///
+/// # Errors
+///
+/// [`RecordError`] if the bytes are no members of this version.
+pub fn decode_members(bytes: &[u8]) -> Result<Members, RecordError> {
+    decode(bytes).map(MembersForm::read)
+}
+
+fn encode(form: &impl Serialize) -> Vec<u8> {
+    postcard::to_extend(form, vec![VERSION]).expect("writing into memory cannot fail")
+}
+
+fn decode<Form: DeserializeOwned>(bytes: &[u8]) -> Result<Form, RecordError> {
+    match postcard::take_from_bytes(after_version(bytes, VERSION)?) {
+        Ok((form, [])) => Ok(form),
         _ => Err(RecordError::Damaged),
     }
 }

@@ -37,6 +37,8 @@ pub struct LeaseStats {
     pub unreadable: u64,
     /// Epochs that this node began: after a loss, or in a new store.
     pub epochs_begun: u64,
+    /// Granted cost that this node restored in stores that came back without it.
+    pub restored: u64,
     /// Client requests that found no room for another client.
     pub overflows: u64,
     /// Clients that are known now.
@@ -72,6 +74,7 @@ pub(crate) struct Counters {
     pub(crate) undone: Counter,
     pub(crate) unreadable: Counter,
     pub(crate) epochs_begun: Counter,
+    pub(crate) restored: Counter,
     pub(crate) overflows: Counter,
 }
 
@@ -106,6 +109,7 @@ impl Counters {
             held,
             unreadable: self.unreadable.value(),
             epochs_begun: self.epochs_begun.value(),
+            restored: self.restored.value(),
             overflows: self.overflows.value(),
             clients,
         }

@@ -1,4 +1,4 @@
-//! Background work: watches the epochs, and forgets idle clients.
+//! Background work: watches the epochs and the members, and forgets idle clients.
 //!
 //! A store that has lost its data cannot know that it has. A node that has seen the earlier epoch
 //! must report it before the store grants again what is leased already. It has
@@ -7,8 +7,9 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use crate::lease_store::Partition;
-use anteroom_limit::leases::epoch::{self, EpochObservation};
+use crate::lease_store::{Loaded, Partition};
+use anteroom_limit::leases::epoch;
+use anteroom_limit::leases::members::Reports;
 use futures_util::future::join_all;
 use tokio::time::{MissedTickBehavior, interval};
 
@@ -39,12 +40,9 @@ pub(crate) async fn run(inner: Weak<Inner>) {
     }
 }
 
-/// Reads the epoch of a partition.
+/// Looks at a partition.
 async fn look(inner: &Arc<Inner>, partition: Partition) {
-    let seen = match inner.load(partition, None).await {
-        Ok(loaded) => inner.settle(partition, &loaded).await.map(drop),
-        Err(error) => Err(error),
-    };
+    let seen = inner.look(partition).await;
     inner.handle_outcome(partition, inner.clock.now(), seen.as_ref().err());
 }
 
@@ -62,17 +60,30 @@ impl Inner {
             let loaded = self.load(partition, None).await?;
             let found = loaded.epoch.as_ref();
             let found = found.and_then(|kept| record::decode_epoch(&kept.value).ok());
-            let epoch = epoch::assume_empty(EpochObservation {
-                record: found.as_ref(),
-                identity: loaded.identity,
-                now: loaded.now,
-                witnessed: self.witnessed(partition),
-                random: self.draws.number(),
-            });
+            let observation =
+                self.observation(partition, found.as_ref(), &loaded, Reports::Missing);
+            let epoch = epoch::assume_empty(observation);
             if self.begin(partition, &loaded, &epoch).await? {
                 self.witness(partition, epoch.id);
                 return Ok(());
             }
         }
+    }
+
+    /// Begins an epoch because the store lacks what it promised to keep.
+    pub(crate) async fn lose(
+        &self,
+        partition: Partition,
+        loaded: &Loaded,
+    ) -> Result<(), LeaseError> {
+        let found = loaded.epoch.as_ref();
+        let found = found.and_then(|kept| record::decode_epoch(&kept.value).ok());
+        let observation = self.observation(partition, found.as_ref(), loaded, Reports::Lost);
+        let epoch = epoch::lose(observation);
+        tracing::error!(
+            store = self.store.store_name(),
+            "store lacks leases that it promised to keep; change store.durable"
+        );
+        self.begin(partition, loaded, &epoch).await.map(drop)
     }
 }

@@ -10,6 +10,7 @@ use anteroom_embedded::leases::{Bounds, FileClock, LeaseFile};
 use anteroom_limit::leases::epoch::{
     Before, Epoch, EpochDecision, EpochId, EpochObservation, decide,
 };
+use anteroom_limit::leases::members::Reports;
 use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::lease_store::{
@@ -156,11 +157,14 @@ pub(crate) fn before(loaded: &Loaded, witnessed: Option<EpochId>) -> Before {
     let decision = decide(EpochObservation {
         record: Some(&found),
         identity: loaded.identity,
+        longest_loss: loaded.longest_loss,
+        reports: Reports::Missing,
         now: loaded.now,
         witnessed,
         random: 1,
     });
     match decision {
         EpochDecision::InForce(epoch) | EpochDecision::Write(epoch) => epoch.before,
+        EpochDecision::Reporting(_) => unreachable!("a file promises nothing"),
     }
 }

@@ -85,6 +85,7 @@ impl Arena {
                 identity: read.identity,
                 began_at: TimestampUs(START),
                 before,
+                longest_loss: None,
             },
             leased_limit,
             now: TimestampUs(START),

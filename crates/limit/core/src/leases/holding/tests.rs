@@ -27,6 +27,7 @@ fn answer(number: u64, granted: u32) -> LeaseReply {
         retry_after: Some(DurationUs::ZERO),
         remaining: 40,
         full_after: DurationUs::from_secs(60),
+        uncertain_for: DurationUs::ZERO,
         epoch: EpochId {
             number: 1,
             random: 1,
@@ -383,4 +384,26 @@ fn a_new_limit_voids_the_last_reply() {
         holding.decide(TimestampUs(10), Cost::ONE),
         Decision::Wait(_)
     ));
+}
+
+#[test]
+fn a_rejection_is_uncertain_while_it_may_be_due_to_a_loss() {
+    let mut holding = holding(1);
+    assert!(is_admitted(holding.decide(TimestampUs(20), Cost::ONE)));
+    let wait = holding.decide(TimestampUs(30), Cost::ONE);
+    assert_eq!(wait, Decision::Wait(Turn(2)));
+    holding
+        .poll_request(TimestampUs(30), id(2), &limit())
+        .unwrap();
+    let reply = LeaseReply {
+        uncertain_for: DurationUs(1_000),
+        ..rejection(2, Some(DurationUs::from_secs(60)))
+    };
+    assert!(holding.handle_reply(TimestampUs(50), &reply, TimestampUs(30)));
+    let again = holding.decide_again(TimestampUs(50), Cost::ONE, Turn(2));
+    assert_eq!(again, Decision::Uncertain(DurationUs(980)));
+    let other = holding.decide(TimestampUs(1_029), Cost::Peek);
+    assert_eq!(other, Decision::Uncertain(DurationUs(1)));
+    let certain = holding.decide(TimestampUs(1_030), Cost::ONE);
+    assert_eq!(rejected_for(certain), Some(DurationUs(59_999_000)));
 }

@@ -51,6 +51,7 @@ fn epoch(before: Before) -> Epoch {
         identity: StoreIdentity(1),
         began_at: START,
         before,
+        longest_loss: None,
     }
 }
 
@@ -302,4 +303,87 @@ fn a_request_without_a_grant_changes_nothing() {
         log(100).widened().step(&mut state, START, Cost::take(100));
         state
     });
+}
+
+#[test]
+fn a_grant_that_the_store_lacks_is_restored_once() {
+    let limit = log(100);
+    let mut client = Client::new(Before::Nothing);
+    assert_eq!(client.held(&limit, secs(1), need(10, 10, 10)), 10);
+    let kept = client.record.clone();
+    let mut granted = |after| {
+        assert_eq!(client.held(&limit, after, need(7, 7, 7)), 7);
+        let as_of = client.record.as_ref().unwrap().as_of;
+        Granted { requests: 7, as_of }
+    };
+    let (first, second) = (granted(secs(2)), granted(secs(3)));
+    let newest = client.record.clone();
+    let epoch = client.epoch;
+    let now = START + secs(10);
+    let restore_into = |record: &Option<Record>, granted| {
+        restore(&limit, &epoch, record.as_ref(), granted, now).map(|write| write.record)
+    };
+    // The newest grant has the time of the record: it may be missing.
+    assert_eq!(restore_into(&newest, first), None);
+    assert!(restore_into(&newest, second).is_some());
+    // Two nodes report, in any order, to a store that lacks both grants.
+    for order in [[first, second], [second, first]] {
+        for (record, left) in [(kept.clone(), 76), (None, 86)] {
+            let as_of = record.as_ref().map_or(START, |record| record.as_of);
+            let mut record = record;
+            for granted in order {
+                record = restore_into(&record, granted);
+            }
+            let reply = grant(&limit, &epoch, record.as_ref(), &need(0, 0, 0), now).reply;
+            assert_eq!(reply.remaining, left);
+            assert_eq!(record.unwrap().as_of, as_of);
+        }
+    }
+}
+
+#[test]
+fn a_grant_that_does_not_matter_any_more_is_not_restored() {
+    let limit = log(100);
+    let epoch = epoch(Before::Nothing);
+    let granted = Granted {
+        requests: 7,
+        as_of: START + secs(1),
+    };
+    for (after, is_restored) in [(secs(63), true), (secs(64), false)] {
+        let write = restore(&limit, &epoch, None, granted, START + after);
+        assert_eq!(write.is_some(), is_restored, "{after}");
+    }
+    // No more than the client may have is counted.
+    let many = Granted {
+        requests: u32::MAX,
+        ..granted
+    };
+    let write = restore(&limit, &epoch, None, many, START + secs(1)).unwrap();
+    let reply = grant(
+        &limit,
+        &epoch,
+        Some(&write.record),
+        &need(0, 0, 0),
+        START + secs(1),
+    )
+    .reply;
+    assert_eq!(reply.remaining, 0);
+    assert!(write.forget_after >= limit.kept_for());
+}
+
+#[test]
+fn a_reply_states_how_long_a_rejection_is_uncertain() {
+    let limit = log(100);
+    for (before, uncertain) in [
+        // The longest lease, and a window with a lease.
+        (Before::Lost, secs(63)),
+        (Before::Unknown, secs(5)),
+        (Before::Nothing, DurationUs::ZERO),
+    ] {
+        let mut client = Client::new(before);
+        let reply = client.send(&limit, DurationUs::ZERO, need(1, 1, 1));
+        assert_eq!(reply.uncertain_for, uncertain, "{before:?}");
+        let reply = client.send(&limit, secs(70), need(1, 1, 1));
+        assert_eq!(reply.uncertain_for, DurationUs::ZERO);
+    }
 }

@@ -78,6 +78,7 @@ pub(crate) fn run(
         identity: StoreIdentity(1),
         began_at: TimestampUs(BEGIN),
         before: Before::Nothing,
+        longest_loss: None,
     };
     let known = Some(known).filter(|_| !draw.one_in(4));
     let nodes = 1 + draw.index(4);

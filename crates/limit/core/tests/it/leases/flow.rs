@@ -35,6 +35,7 @@ fn simulation(seed: u64, network: Network, limit: LeasedLimit, traffic: &[Traffi
         identity: StoreIdentity(1),
         began_at: TimestampUs(BEGIN),
         before: Before::Nothing,
+        longest_loss: None,
     };
     let mut simulation = Simulation::new(Draw::new(seed), Some(epoch), network, None);
     for node_traffic in traffic {

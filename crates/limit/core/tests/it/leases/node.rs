@@ -6,6 +6,7 @@ use anteroom_limit::leases::epoch::{
     self, Before, Epoch, EpochDecision, EpochId, EpochObservation,
 };
 use anteroom_limit::leases::holding::{Decision, Holding, Turn};
+use anteroom_limit::leases::members::Reports;
 use anteroom_limit::leases::message::{Request, RequestId};
 use anteroom_limit::leases::parent::grant;
 use anteroom_limit::leases::record::Record;
@@ -66,6 +67,7 @@ impl Outcomes {
                 Outcome::Allow { .. } => self.admitted += cost,
                 Outcome::Reject { .. } => self.rejected += 1,
             },
+            Decision::Uncertain(_) => self.rejected += 1,
             Decision::Unavailable => self.unavailable += 1,
             Decision::Wait(_) => {}
         }
@@ -210,6 +212,7 @@ impl Node {
         };
         let epoch = match self.decide_epoch(loaded, random) {
             EpochDecision::InForce(epoch) => epoch,
+            EpochDecision::Reporting(_) => return None,
             EpochDecision::Write(epoch) => {
                 let expected = loaded.expected_epoch();
                 return Some((Message::SwapEpoch { expected, epoch }, again));
@@ -246,6 +249,8 @@ impl Node {
         epoch::decide(EpochObservation {
             record,
             identity: loaded.identity,
+            longest_loss: None,
+            reports: Reports::Missing,
             now: loaded.now,
             witnessed: self.witnessed.filter(|_| !omits_witness),
             random,

@@ -167,6 +167,7 @@ impl PartitionUnderTest<'_> {
             identity: current.identity,
             began_at: current.now,
             before: Before::Nothing,
+            longest_loss: None,
         };
         Ok((epoch, Token(token.into())))
     }

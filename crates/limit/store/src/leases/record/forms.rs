@@ -1,7 +1,8 @@
 //! Encoded structs, and their conversions. The order of fields and of variants is the format.
 
 use anteroom_limit::leases::epoch::{Before, Epoch, EpochId, StoreIdentity};
-use anteroom_limit::time::TimestampUs;
+use anteroom_limit::leases::members::{Member, Members};
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use serde::{Deserialize, Serialize};
 
 #[derive(Deserialize, Serialize)]
@@ -10,6 +11,17 @@ pub(super) struct EpochForm {
     identity: u64,
     began_at: u64,
     before: BeforeForm,
+    longest_loss: Option<u64>,
+}
+
+#[derive(Deserialize, Serialize)]
+pub(super) struct MembersForm(Vec<MemberForm>);
+
+#[derive(Deserialize, Serialize)]
+struct MemberForm {
+    node: u64,
+    renewals: u32,
+    reported_to: u64,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -50,6 +62,7 @@ impl From<&Epoch> for EpochForm {
                 Before::Lost => BeforeForm::Lost,
                 Before::Nothing => BeforeForm::Nothing,
             },
+            longest_loss: epoch.longest_loss.map(|longest_loss| longest_loss.0),
         }
     }
 }
@@ -65,6 +78,29 @@ impl EpochForm {
                 BeforeForm::Lost => Before::Lost,
                 BeforeForm::Nothing => Before::Nothing,
             },
+            longest_loss: self.longest_loss.map(DurationUs),
         }
+    }
+}
+
+impl From<&Members> for MembersForm {
+    fn from(members: &Members) -> Self {
+        let each = members.0.iter().map(|member| MemberForm {
+            node: member.node,
+            renewals: member.renewals,
+            reported_to: member.reported_to.0,
+        });
+        Self(each.collect())
+    }
+}
+
+impl MembersForm {
+    pub(super) fn read(self) -> Members {
+        let each = self.0.into_iter().map(|member| Member {
+            node: member.node,
+            renewals: member.renewals,
+            reported_to: StoreIdentity(member.reported_to),
+        });
+        Members(each.collect())
     }
 }

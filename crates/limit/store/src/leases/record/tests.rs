@@ -1,7 +1,8 @@
 //! Golden bytes of epochs, and invalid bytes.
 
 use anteroom_limit::leases::epoch::{Before, EpochId, StoreIdentity};
-use anteroom_limit::time::TimestampUs;
+use anteroom_limit::leases::members::Member;
+use anteroom_limit::time::{DurationUs, TimestampUs};
 use proptest::prelude::*;
 
 use super::*;
@@ -16,18 +17,21 @@ fn the_encoding_is_stable() {
     let epochs = [
         (
             Before::Unknown,
-            "0107ffffffffffffffffff01ac02808081b184e9910300",
+            None,
+            "0207ffffffffffffffffff01ac02808081b184e991030000",
         ),
         (
             Before::Lost,
-            "0107ffffffffffffffffff01ac02808081b184e9910301",
+            None,
+            "0207ffffffffffffffffff01ac02808081b184e991030100",
         ),
         (
             Before::Nothing,
-            "0107ffffffffffffffffff01ac02808081b184e9910302",
+            Some(DurationUs(7)),
+            "0207ffffffffffffffffff01ac02808081b184e99103020107",
         ),
     ];
-    for (before, golden) in epochs {
+    for (before, longest_loss, golden) in epochs {
         let epoch = Epoch {
             id: EpochId {
                 number: 7,
@@ -36,6 +40,7 @@ fn the_encoding_is_stable() {
             identity: StoreIdentity(300),
             began_at: TimestampUs(1_767_225_600_000_000),
             before,
+            longest_loss,
         };
         let bytes = encode_epoch(&epoch);
         assert_eq!(hex(&bytes), golden);
@@ -49,10 +54,28 @@ fn the_encoding_is_stable() {
 }
 
 #[test]
+fn the_encoding_of_members_is_stable() {
+    let members = Members(vec![Member {
+        node: u64::MAX,
+        renewals: 300,
+        reported_to: StoreIdentity(5),
+    }]);
+    let bytes = encode_members(&members);
+    assert_eq!(hex(&bytes), "0201ffffffffffffffffff01ac0205");
+    assert_eq!(decode_members(&bytes), Ok(members));
+    for length in 1..bytes.len() {
+        assert_eq!(decode_members(&bytes[..length]), Err(RecordError::Damaged));
+    }
+    // A length beyond the bytes takes no memory.
+    let long = [&[2][..], &[0xff; 9], &[1]].concat();
+    assert_eq!(decode_members(&long), Err(RecordError::Damaged));
+}
+
+#[test]
 fn another_version_is_no_epoch() {
-    for bytes in [&b""[..], b"\x00", b"\x02", b"\xff\x01"] {
+    for bytes in [&b""[..], b"\x00", b"\x01", b"\x03", b"\xff\x01"] {
         let found = bytes.first().copied().unwrap_or(0);
-        let error = RecordError::Version { found, known: 1 };
+        let error = RecordError::Version { found, known: 2 };
         assert_eq!(decode_epoch(bytes), Err(error));
     }
 }

@@ -54,6 +54,12 @@ pub(crate) async fn admitted(node: &LeasedCounts, policy: &Policy, key: u128, mo
     admitted
 }
 
+/// Checks that nothing is granted because what was granted before is unknown.
+pub(crate) async fn check_uncertain(node: &LeasedCounts, policy: &Policy, key: u128) {
+    let outcome = acquire(node, policy, key, Cost::ONE).await;
+    check_unreachable(outcome.map(drop), "it is unknown for another");
+}
+
 pub(crate) async fn after_secs(secs: u64) {
     after_millis(secs * 1_000).await;
 }
@@ -76,8 +82,9 @@ async fn a_new_store_is_checked_before_the_first_expected_request() {
             node.expect_requests();
         }
         after_secs(7).await;
-        let verdict = acquire(&node, &log(10), 1, Cost::ONE).await.unwrap();
-        assert_eq!(verdict.is_allowed(), admitted, "expected: {is_expected}");
+        let outcome = acquire(&node, &log(10), 1, Cost::ONE).await;
+        let is_admitted = outcome.is_ok_and(|verdict| verdict.is_allowed());
+        assert_eq!(is_admitted, admitted, "expected: {is_expected}");
     }
 }
 
@@ -336,13 +343,13 @@ async fn a_record_of_a_later_version_stays_and_grants_nothing() {
 async fn an_unreadable_epoch_is_a_loss_and_a_later_version_stays() {
     let (memory, link, _) = set_up(Settings::default()).await;
     let policy = log(10);
-    memory.overwrite_epoch(b"\x01");
+    memory.overwrite_epoch(b"\x02");
     // A node that has seen no epoch before.
     let new_node = node(&link);
-    assert_eq!(admitted(&new_node, &policy, 1, 20).await, 0);
+    check_uncertain(&new_node, &policy, 1).await;
     after_secs(70).await;
     assert_eq!(admitted(&new_node, &policy, 1, 20).await, 10);
-    memory.overwrite_epoch(b"\x02");
+    memory.overwrite_epoch(b"\x03");
     let new_node = node(&link);
     let error = acquire(&new_node, &policy, 2, Cost::ONE).await.unwrap_err();
     assert!(matches!(error, CountsError::Rejected { .. }), "{error}");
@@ -360,7 +367,7 @@ async fn a_loss_is_noticed_without_requests() {
         assert_eq!(node.stats().epochs_begun, before + 1);
         // A new node finds everything used up.
         let new_node = crate::leases::node::node(&link);
-        assert_eq!(admitted(&new_node, &policy, 1, 10).await, 0);
+        check_uncertain(&new_node, &policy, 1).await;
     }
 }
 
@@ -369,9 +376,138 @@ async fn an_empty_store_grants_after_five_seconds() {
     let memory = Memory::in_virtual_time();
     let node = node(&StoreLink::new(&memory, NEAR, 1));
     let policy = log(10);
-    assert_eq!(admitted(&node, &policy, 1, 10).await, 0);
+    check_uncertain(&node, &policy, 1).await;
     after_secs(6).await;
     assert_eq!(admitted(&node, &policy, 1, 20).await, 10);
+}
+
+/// Returns a store that promises to lack little, and nodes that it cannot forget any more.
+async fn promising(nodes: usize) -> (Memory, Vec<(StoreLink, LeasedCounts)>) {
+    let memory = Memory::in_virtual_time();
+    memory.promise(DurationUs::from_secs(2));
+    let each = (0..nodes as u64).map(|seed| {
+        let link = StoreLink::new(&memory, NEAR, seed);
+        let node = node(&link);
+        node.expect_requests();
+        (link, node)
+    });
+    let nodes: Vec<_> = each.collect();
+    after_secs(7).await;
+    (memory, nodes)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_node_is_granted_nothing_while_the_store_could_forget_it() {
+    let (memory, nodes) = promising(1).await;
+    assert!(nodes[0].1.is_ready());
+    let other = node(&StoreLink::new(&memory, NEAR, 9));
+    other.expect_requests();
+    after_millis(500).await;
+    assert!(!other.is_ready());
+    check_unreachable(
+        acquire(&other, &log(10), 1, Cost::ONE).await.map(drop),
+        "just joined",
+    );
+    after_millis(1_700).await;
+    assert!(other.is_ready());
+    assert_eq!(admitted(&other, &log(10), 1, 20).await, 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_lost_its_newest_grants_goes_on_when_all_nodes_have_reported() {
+    let (memory, nodes) = promising(2).await;
+    let policy = log(1_000);
+    for (_, node) in &nodes {
+        assert_eq!(admitted(node, &policy, 1, 10).await, 10);
+    }
+    after_secs(4).await;
+    for (_, node) in &nodes {
+        assert_eq!(admitted(node, &policy, 1, 20).await, 20);
+    }
+    memory.roll_back(1_900_000);
+    after_secs(3).await;
+    let begun: u64 = nodes
+        .iter()
+        .map(|(_, node)| node.stats().epochs_begun)
+        .sum();
+    assert_eq!(begun, 1, "the first one");
+    let granted: u64 = nodes.iter().map(|(_, node)| node.stats().granted).sum();
+    let restored: u64 = nodes.iter().map(|(_, node)| node.stats().restored).sum();
+    assert!(restored >= 40, "{restored}");
+    // Exactly what was granted counts.
+    let (_, new) = &promising_node(&memory).await;
+    let left = admitted(new, &policy, 1, 1_000).await;
+    assert_eq!(u64::from(left) + granted, 1_000);
+    // Other clients are as they were.
+    assert_eq!(admitted(new, &policy, 2, 1_000).await, 1_000);
+}
+
+/// Returns one more node of a store that promises something.
+async fn promising_node(memory: &Memory) -> (StoreLink, LeasedCounts) {
+    let link = StoreLink::new(memory, NEAR, 77);
+    let node = node(&link);
+    node.expect_requests();
+    after_secs(3).await;
+    (link, node)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_member_that_died_with_the_store_means_loss_unless_it_had_left() {
+    for leaves in [true, false] {
+        let (memory, mut nodes) = promising(2).await;
+        let policy = log(10);
+        let (_, died) = nodes.pop().unwrap();
+        assert_eq!(admitted(&died, &policy, 1, 10).await, 10);
+        if leaves {
+            died.finish(false).await;
+            // Otherwise the store may forget that it left.
+            after_secs(3).await;
+        }
+        drop(died);
+        memory.roll_back(1_500_000);
+        after_secs(4).await;
+        let (_, node) = &nodes[0];
+        if leaves {
+            assert_eq!(admitted(node, &policy, 2, 20).await, 10);
+            continue;
+        }
+        check_unreachable(
+            acquire(node, &policy, 2, Cost::ONE).await.map(drop),
+            "report",
+        );
+        after_secs(11).await;
+        check_unreachable(
+            acquire(node, &policy, 2, Cost::ONE).await.map(drop),
+            "assume-empty",
+        );
+        after_secs(64).await;
+        assert_eq!(admitted(node, &policy, 2, 20).await, 10);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_keeps_all_goes_on_without_those_that_died() {
+    for breaks_its_promise in [false, true] {
+        let (memory, mut nodes) = promising(2).await;
+        memory.promise(DurationUs::ZERO);
+        memory.weaken_epoch();
+        let policy = log(10);
+        for (_, node) in &nodes {
+            assert_eq!(admitted(node, &policy, 1, 4).await, 4);
+        }
+        nodes.pop();
+        memory.roll_back(if breaks_its_promise { 900_000 } else { 0 });
+        after_secs(15).await;
+        let (_, node) = &nodes[0];
+        let outcome = acquire(node, &policy, 2, Cost::ONE).await;
+        if breaks_its_promise {
+            check_unreachable(outcome.map(drop), "assume-empty");
+        } else {
+            assert!(outcome.unwrap().is_allowed());
+            // The node that died may have leased more than it spent.
+            assert!(admitted(node, &policy, 1, 20).await <= 2);
+        }
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -33,6 +33,8 @@ use crate::leases::store::{BACK_MAX, BEGIN, Memory, Rng};
 
 const WINDOW_SECS: u64 = 20;
 const NODES: usize = 4;
+/// Promise of a store that comes back with its data.
+const LONGEST_LOSS: DurationUs = DurationUs::from_secs(2);
 /// Tasks per node that send one request after the other.
 const CALLERS: u64 = 3;
 
@@ -56,6 +58,9 @@ enum Faults {
     /// Faults of nodes, and losses of the store. After a loss everything counts as spent for a
     /// while.
     All,
+    /// Faults of nodes, and a store that comes back without its last writes, as far as it promised.
+    /// Nodes die with it.
+    Comebacks,
 }
 
 /// One store and several nodes.
@@ -73,6 +78,13 @@ struct Node {
     /// Running process of the node; a crash replaces it.
     counts: Arc<Mutex<Arc<LeasedCounts>>>,
     ppm: i64,
+}
+
+impl Node {
+    fn crash(&self) {
+        let counts = node_with(&self.link, settings(), self.ppm);
+        *self.counts.lock() = Arc::new(counts);
+    }
 }
 
 impl Cluster {
@@ -139,12 +151,10 @@ impl Cluster {
         let kinds = match faults {
             Faults::OfNodes => 5,
             Faults::All => 9,
+            Faults::Comebacks => return self.come_back(),
         };
         match self.rng.below(kinds) {
-            0 => {
-                let counts = node_with(&node.link, settings(), node.ppm);
-                *node.counts.lock() = Arc::new(counts);
-            }
+            0 => node.crash(),
             1 => node.link.change(|network| network.is_cut = true),
             2 => node.link.change(|network| network.is_down = true),
             3 | 4 => self.heal(),
@@ -154,6 +164,33 @@ impl Cluster {
             _ => {
                 self.checker.lock().is_clock_right = false;
                 self.memory.step_back(self.rng.below(20_000_000));
+            }
+        }
+    }
+
+    /// Injects a fault of a node, a comeback, or both in any order.
+    fn come_back(&self) {
+        let one = usize::try_from(self.rng.below(NODES as u64)).unwrap();
+        let node = &self.nodes[one];
+        let lost = self.rng.below(LONGEST_LOSS.0);
+        match self.rng.below(16) {
+            0 => node.crash(),
+            1 => node.link.change(|network| network.is_cut = true),
+            2..=6 => self.heal(),
+            7..=12 => self.memory.roll_back(lost),
+            13 => {
+                node.crash();
+                self.memory.roll_back(lost);
+            }
+            14 => {
+                self.memory.roll_back(lost);
+                node.crash();
+            }
+            _ => {
+                for node in &self.nodes {
+                    node.crash();
+                }
+                self.memory.roll_back(lost);
             }
         }
     }
@@ -181,6 +218,9 @@ impl Cluster {
         self.checker.lock().total
     }
 }
+
+/// Seeds of comebacks; each runs all policies.
+const COMEBACK_SEEDS: u64 = 16;
 
 fn settings() -> Settings {
     Settings::default()
@@ -294,6 +334,43 @@ async fn no_window_exceeds_its_limit_whatever_breaks() {
     println!("{total} requests admitted, {steps} steps at nodes that ran to the end");
     assert!(total > 10_000, "{total}: too few for a test");
     assert!(steps > 1_000, "{steps}: too few for a test");
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_window_exceeds_its_limit_when_a_store_comes_back_with_its_data() {
+    let (mut total, mut epochs, mut restored) = (0, 0, 0);
+    for seed in 0..COMEBACK_SEEDS {
+        for (at, policy) in (0..).zip(policies(60, 40)) {
+            let rng = Rng::new(seed * 7 + at + 5_000);
+            let network = Network {
+                lost: rng.below(40),
+                late: rng.below(20),
+                ..far()
+            };
+            let mut cluster = Cluster::new(seed * 7 + at + 9_000, policy, network, 4);
+            cluster.memory.promise(LONGEST_LOSS);
+            if rng.below(3) == 0 {
+                cluster.memory.disable_steps();
+            }
+            cluster.start_callers(rng.within(80, 300), 4);
+            for _ in 0..20 {
+                let most = if rng.below(3) == 0 { 1_000 } else { 14_000 };
+                cluster.run(Duration::from_millis(rng.below(most))).await;
+                cluster.break_something(Faults::Comebacks);
+            }
+            total += cluster.total();
+            let stats = cluster.nodes.iter().map(|node| node.counts.lock().stats());
+            for stats in stats {
+                epochs += stats.epochs_begun;
+                restored += stats.restored;
+            }
+        }
+    }
+    println!(
+        "{total} requests admitted, {restored} restored, {epochs} epochs by nodes that ran on"
+    );
+    assert!(total > 5_000, "{total}: too few for a test");
+    assert!(restored > 100, "{restored}: too few for a test");
 }
 
 #[tokio::test(start_paused = true)]

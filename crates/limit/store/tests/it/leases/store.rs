@@ -12,6 +12,7 @@ use anteroom_limit_store::lease_store::step::{Step, Stepped};
 use anteroom_limit_store::lease_store::{
     Expected, Loaded, Partition, StoredRecord, Swapped, Token,
 };
+use anteroom_limit_store::leases::record::{decode_epoch, encode_epoch};
 use anteroom_limit_store::shared::TestTime;
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -45,6 +46,7 @@ enum Time {
 #[derive(Debug, Default)]
 struct State {
     identity: u64,
+    longest_loss: Option<DurationUs>,
     /// Microseconds by which its clock is behind.
     behind: u64,
     records: Records,
@@ -104,6 +106,21 @@ impl Memory {
             }
             Time::Test(time) => time.now().0,
         }
+    }
+
+    /// Makes it promise to lack no more than this when it comes back.
+    pub(crate) fn promise(&self, longest_loss: DurationUs) {
+        self.0.state.lock().longest_loss = Some(longest_loss);
+    }
+
+    /// Overwrites the promise in the epoch's record with that of the store.
+    pub(crate) fn weaken_epoch(&self) {
+        let mut state = self.0.state.lock();
+        let longest_loss = state.longest_loss;
+        let kept = state.records.get_mut(&(0, None)).expect("there is one");
+        let mut epoch = decode_epoch(&kept.kept.value).unwrap();
+        epoch.longest_loss = longest_loss;
+        kept.kept.value = encode_epoch(&epoch);
     }
 
     /// Loses all records and the identity.
@@ -277,6 +294,7 @@ impl State {
             epoch: find(None),
             now: TimestampUs(real - self.behind),
             identity: StoreIdentity(self.identity),
+            longest_loss: self.longest_loss,
         }
     }
 }

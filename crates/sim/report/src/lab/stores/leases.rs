@@ -87,6 +87,7 @@ impl Leases {
                 // Before all requests, recorded ones included.
                 began_at: TimestampUs(0),
                 before: Before::Nothing,
+                longest_loss: None,
             },
             records: BTreeMap::new(),
             holders: BTreeMap::new(),
