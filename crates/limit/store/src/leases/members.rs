@@ -347,3 +347,79 @@ impl Inner {
         Err(LeaseError::Contended { times: TRIES_MAX })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use anteroom_limit::leases::epoch::Before;
+    use anteroom_limit::policy::Policy;
+    use anteroom_limit::rate::Rate;
+    use anteroom_limit::sliding_log::SlidingLog;
+
+    use super::*;
+
+    const LOSS: DurationUs = DurationUs(100);
+    const ID: EpochId = EpochId {
+        number: 1,
+        random: 1,
+    };
+
+    fn epoch(number: u64) -> Epoch {
+        Epoch {
+            id: EpochId { number, ..ID },
+            identity: StoreIdentity(1),
+            began_at: TimestampUs(0),
+            before: Before::Nothing,
+            longest_loss: Some(LOSS),
+        }
+    }
+
+    fn entry() -> GrantEntry {
+        let rate = Rate::new(10, DurationUs::from_secs(60)).unwrap();
+        let policy = Policy::SlidingLog(SlidingLog::new(rate).unwrap());
+        GrantEntry {
+            limit: "api".to_owned(),
+            key: ClientKey(1),
+            leased_limit: Arc::new(LeasedLimit::new(policy).unwrap()),
+            granted: Granted {
+                requests: 1,
+                as_of: TimestampUs(0),
+            },
+            token: Token(1),
+            epoch: ID,
+        }
+    }
+
+    /// Otherwise a node would use a grant that it did not report.
+    #[test]
+    fn a_late_reply_of_an_earlier_store_does_not_count() {
+        let mut part = Part::new(1);
+        let mut check = |identity, sent_at, expected| {
+            let is_current = part.handle_store(StoreIdentity(identity), TimestampUs(sent_at));
+            assert_eq!(is_current, expected, "{identity} at {sent_at}");
+        };
+        check(1, 20, true);
+        check(1, 10, true);
+        check(2, 30, true);
+        check(1, 29, false);
+        check(2, 29, false);
+        check(2, 31, true);
+        // The first one is back, as after two failovers.
+        check(1, 40, true);
+        check(1, 39, false);
+        check(2, 39, false);
+    }
+
+    #[test]
+    fn a_grant_is_forgotten_when_the_store_cannot_forget_it_any_more() {
+        let mut part = Part::new(1);
+        part.handle_grant(TimestampUs(1_000), entry());
+        part.handle_grant(TimestampUs(1_010), entry());
+        part.forget(&epoch(1), LOSS, TimestampUs(1_100));
+        assert_eq!(part.grants.len(), 2);
+        part.forget(&epoch(1), LOSS, TimestampUs(1_101));
+        assert_eq!(part.grants.len(), 1);
+        // In another epoch everything counts as spent.
+        part.forget(&epoch(2), LOSS, TimestampUs(1_101));
+        assert_eq!(part.grants.len(), 0);
+    }
+}
