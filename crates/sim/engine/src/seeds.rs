@@ -247,6 +247,15 @@ fn trace(scenario: &Scenario, lines: usize) -> Vec<String> {
 mod tests {
     use super::*;
 
+    /// Seeds that once broke an invariant and are far from the others.
+    #[test]
+    fn seeds_that_were_broken_break_no_invariant() {
+        for seed in [23_063, 101_211, 129_704, 139_956, 145_159] {
+            let run = run(seed);
+            assert!(run.violation.is_none(), "{seed}: {:?}", run.violation);
+        }
+    }
+
     #[test]
     fn a_seed_gives_the_same_run_every_time_and_another_one_another() {
         for seed in 0..20 {

@@ -5,6 +5,7 @@ use crate::id::Epoch;
 use crate::lease::TakeError;
 use crate::newest_seats::NewestSeat;
 use crate::rules::QueueingMethod;
+use crate::sync_loop::WAIT_TIMEOUT;
 use crate::ticket::{Seat, Standing, Ticket};
 use crate::time::Timestamp;
 
@@ -151,7 +152,26 @@ impl Room {
         if !self.rules.session_renewal {
             return CheckIn::Pass;
         }
-        let mut ticket = visit.ticket;
+        match self.seat_here(visit.ticket, now) {
+            Some(ticket) => CheckIn::Renewed(ticket),
+            None => self.pass_without_seat(visit, now),
+        }
+    }
+
+    /// Gives a seat to a visitor who was active when it came, and whose ticket ended while it waited
+    /// for the parent.
+    pub(super) fn seat_after_wait(&mut self, ticket: Ticket, now: Timestamp) -> Option<Ticket> {
+        let ends_at = ticket.seats.ends_at()?;
+        // A paused process may go on much later.
+        let is_late = now >= ends_at + WAIT_TIMEOUT || now >= self.accepts_tickets_until();
+        let is_refused = is_late || self.revoked.contains(ticket.visitor);
+        if is_refused || !self.rules.session_renewal {
+            return None;
+        }
+        self.seat_here(ticket, now)
+    }
+
+    fn seat_here(&mut self, mut ticket: Ticket, now: Timestamp) -> Option<Ticket> {
         if let Some(newest) = self.newest_seat(ticket.visitor, now) {
             // It has taken one already, with another copy of this ticket.
             ticket.seats.put(Seat {
@@ -160,11 +180,9 @@ impl Room {
                 epoch: self.snapshot.epoch,
             });
             self.counters.outdated_tickets += 1;
-            return CheckIn::Renewed(ticket);
+            return Some(ticket);
         }
-        if self.take_seat(now).is_err() {
-            return self.pass_without_seat(visit, now);
-        }
+        self.take_seat(now).ok()?;
         self.moving.handle_seated(ticket.visitor);
         let ends_at = self.seat_terms.renewable_end(now);
         self.row.add(ends_at);
@@ -177,7 +195,7 @@ impl Room {
             ends_at,
             epoch: self.snapshot.epoch,
         });
-        CheckIn::Renewed(ticket)
+        Some(ticket)
     }
 
     fn remember(&mut self, ticket: &Ticket, ends_at: Timestamp, now: Timestamp) {

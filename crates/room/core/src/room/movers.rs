@@ -8,6 +8,7 @@ use alloc::collections::BTreeMap;
 
 use super::demand::Missing;
 use crate::id::VisitorId;
+use crate::sync_loop::WAIT_TIMEOUT;
 use crate::time::{DurationMs, Timestamp};
 
 /// Most visitors with seats reserved at one node. Others find a seat only if one happens to be
@@ -32,7 +33,7 @@ pub(super) struct Moving {
 impl Moving {
     /// Notes a visitor who found no seat. Its seat in another data center runs until `ends_at`, and
     /// was extended last at `extended_at`. It is expected again within twice the time since then,
-    /// and within half a session.
+    /// and within half a session. A request just before the end may wait beyond it.
     pub(super) fn note(
         &mut self,
         visitor: VisitorId,
@@ -42,7 +43,7 @@ impl Moving {
     ) {
         let elapsed = now.since(extended_at).times(2);
         let keep_for = elapsed.min(DurationMs(session.0 / 2)).max(KEEP_MIN);
-        let until = ends_at.min(now + keep_for);
+        let until = (ends_at + WAIT_TIMEOUT).min(now + keep_for);
         let has_capacity = self.expected.len() < MOVING_MAX;
         if has_capacity || self.expected.contains_key(&visitor) {
             self.expected.insert(visitor, until);

@@ -82,6 +82,8 @@ pub enum VisitorState {
 pub struct RequestFlow {
     arrival: VisitorArrival,
     may_sync: bool,
+    /// Whether it has waited for the parent with a ticket that was active.
+    has_waited: bool,
     stage: Stage,
 }
 
@@ -101,6 +103,7 @@ impl RequestFlow {
         Self {
             arrival,
             may_sync: true,
+            has_waited: false,
             stage: match accepted {
                 Some(ticket) => Stage::CheckIn(ticket),
                 None => Stage::Arrived(arrival.ticket),
@@ -173,9 +176,14 @@ impl RequestFlow {
             may_sync: self.may_sync,
         };
         let (ticket, is_new_ticket) = match room.handle_check_in(visit, now) {
-            CheckIn::SyncWithParent => return Step::SyncWithParent,
+            CheckIn::SyncWithParent => {
+                self.has_waited = true;
+                return Step::SyncWithParent;
+            }
             CheckIn::Pass => (Some(ticket), false),
             CheckIn::Renewed(renewed) => (Some(renewed), true),
+            // It ended during the wait, and the seat that it waited for may have come.
+            CheckIn::Over if self.has_waited => (room.seat_after_wait(ticket, now), true),
             CheckIn::Over => (None, false),
         };
         let closed_through = room.snapshot.closed_through;

@@ -47,7 +47,7 @@ pub(crate) struct Store {
     identity: Identity,
     durability: Durability,
     /// Server that keeps the deployment's own record, and since when.
-    kept: RecordLocation,
+    kept: Option<RecordLocation>,
     /// Stand-in for the ledger until a node opens it.
     empty: Ledger,
     counters: BTreeMap<CounterKey, u64>,
@@ -123,6 +123,19 @@ impl Stores {
         };
         let root = store(role, StoreRef::Global);
         Self { locals, root }
+    }
+
+    /// Whether the root's record has a lease of a data center's record that exists no more.
+    pub(crate) fn root_names_lost_record(&self) -> bool {
+        let is_present = |child: u64| {
+            let mut locals = self.locals.iter();
+            locals.any(|local| local.ledger().incarnation().0 == child)
+        };
+        !self
+            .root()
+            .children()
+            .keys()
+            .all(|child| is_present(child.0))
     }
 
     /// Whether data centers have ledgers of their own below the root's.
@@ -237,11 +250,11 @@ impl Store {
             identity,
             durability,
             // All nodes know that this is the first start.
-            kept: RecordLocation {
+            kept: Some(RecordLocation {
                 store: identity,
                 since: Timestamp::ZERO,
                 is_first: true,
-            },
+            }),
             empty: Ledger::new(),
             counters: BTreeMap::new(),
             clock_error_ms: 0,
@@ -295,11 +308,16 @@ impl Store {
         let seen = self.seen();
         let is_first_start = InitialLedger::needs_first_start(self.role, seen) && {
             let ttl = self.role.lease_terms().ttl;
-            match FirstStart::of(self.kept, self.identity, sent_at, ttl) {
+            let kept = *self.kept.get_or_insert(RecordLocation {
+                store: self.identity,
+                since: now,
+                is_first: false,
+            });
+            match FirstStart::of(kept, self.identity, sent_at, ttl) {
                 FirstStart::Yes => true,
                 FirstStart::No => false,
                 FirstStart::Moved(kept) => {
-                    self.kept = kept;
+                    self.kept = Some(kept);
                     false
                 }
             }
@@ -463,17 +481,14 @@ impl Store {
         self.down_until = self.down_until.max(until);
     }
 
-    /// Brings the store back empty, as another server. A node puts the deployment's record back.
-    pub(crate) fn wipe(&mut self, now: Timestamp) {
+    /// Brings the store back empty, as another server. The first node that reaches it puts the
+    /// deployment's record back.
+    pub(crate) fn wipe(&mut self) {
         self.become_another();
         self.record = None;
         self.version += 1;
         self.counters.clear();
-        self.kept = RecordLocation {
-            store: self.identity,
-            since: now.max(self.down_until),
-            is_first: false,
-        };
+        self.kept = None;
     }
 
     /// Promotes a replica that lacks the last writes.
@@ -507,5 +522,28 @@ impl Store {
         upstream.is_none_or(|upstream| upstream.lease.is_live(at))
             && ledger.seats_to_admit() > 0
             && ledger.admissions_free(at, at.minute()) > 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Otherwise a ledger that was lost would open as a new one.
+    #[test]
+    fn a_wiped_store_is_new_only_a_lease_after_a_node_has_reached_it() {
+        let role = LedgerRole::Root(LeaseTerms::default());
+        let mut store = Store::new(role, Durability::Unknown, None);
+        let first = |store: &mut Store, at| {
+            let loaded = store.load(Some(Timestamp(at)), Timestamp(at));
+            loaded.map(|loaded| loaded.is_first_start)
+        };
+        store.take_down(Timestamp(200_000));
+        store.wipe();
+        store.take_down(Timestamp(300_000));
+        assert_eq!(first(&mut store, 250_000), None);
+        assert_eq!(first(&mut store, 300_001), Some(false));
+        assert_eq!(first(&mut store, 310_000), Some(false));
+        assert_eq!(first(&mut store, 310_001), Some(true));
     }
 }

@@ -26,9 +26,12 @@ impl Simulation {
         };
         self.note(|_| format!("fault: {:?}", fault.kind));
         self.note_trouble(fault.kind);
-        if let FaultKind::StoreLosesWrites { store, .. } = fault.kind {
-            self.note_comeback(index, store);
-        }
+        let comeback = match fault.kind {
+            FaultKind::StoreLosesWrites { store, .. } => {
+                Some((store, self.deployment.stores.at(store).is_open()))
+            }
+            _ => None,
+        };
         match fault.kind {
             FaultKind::Crash { node, after } => self.crash(node, after),
             FaultKind::Restart { node, after } => self.restart(node, after),
@@ -77,6 +80,10 @@ impl Simulation {
                 self.spread_rules(index, within);
             }
         }
+        // The record that came back says who has to report.
+        if let Some((store, was_open)) = comeback {
+            self.note_comeback(index, store, was_open);
+        }
     }
 
     /// Records the time until which a fault may have effects: its end, then the leases, then the
@@ -96,7 +103,7 @@ impl Simulation {
                 let mut effects = within + self.deployment.stores.longest_lease() + MARGIN;
                 if !self.checkers.is_calm(self.now) {
                     // A reserve or a phantom seat lasts as long as the longest seat known.
-                    effects = effects + self.longest_seat() + LEASE_TTL;
+                    effects = effects + self.longest_seat(self.now) + LEASE_TTL;
                 }
                 self.checkers.handle_fault(self.now + effects, true);
                 return;
@@ -111,7 +118,8 @@ impl Simulation {
         };
         let leases = waits + lease + LEASE_TTL;
         let safe_after = self.scenario.safe_after();
-        let effects = leases + self.longest_seat() + safe_after + MARGIN;
+        // Ledgers notice the fault by then at the latest.
+        let noticed_at = self.now + lasts + leases + safe_after + MARGIN;
         let is_far_away = match kind {
             FaultKind::Cut { link, .. } => matches!(link, LinkRef::ToGlobal(_)),
             FaultKind::StoreDown { store, .. } => store == StoreRef::Global,
@@ -119,16 +127,20 @@ impl Simulation {
         };
         let is_far_away = is_far_away && self.deployment.stores.has_two_levels();
         self.checkers
-            .handle_fault(self.now + lasts + effects, is_far_away);
+            .handle_fault(noticed_at + self.longest_seat(self.now), is_far_away);
+        // A reserve that begins when the fault is over lasts for the longer seats of rules that
+        // changed meanwhile. That excuses no seat that is lost.
+        self.checkers
+            .handle_fault(noticed_at + self.longest_seat(noticed_at), true);
     }
 
-    /// Returns the longest seat of all rules until now. A later change of the session does not
-    /// excuse the effects of an earlier fault.
-    fn longest_seat(&self) -> DurationMs {
-        let elapsed = self.now.since(self.scenario.starts_at);
-        let until_now = self.scenario.faults.iter();
-        let until_now = until_now.filter(|fault| fault.at <= elapsed);
-        let changed = until_now.filter_map(|fault| match fault.kind {
+    /// Returns the longest seat of all rules until this time. A change of the session after the
+    /// ledgers noticed a fault does not excuse its effects.
+    fn longest_seat(&self, until: Timestamp) -> DurationMs {
+        let elapsed = until.since(self.scenario.starts_at);
+        let earlier = self.scenario.faults.iter();
+        let earlier = earlier.filter(|fault| fault.at <= elapsed);
+        let changed = earlier.filter_map(|fault| match fault.kind {
             FaultKind::SessionDuration { session, .. } => Some(Rules {
                 session_duration: session,
                 ..self.rules
@@ -228,7 +240,7 @@ impl Simulation {
         let stores = &mut self.deployment.stores;
         match kind {
             FaultKind::StoreDown { store, lasts } => stores.at(store).take_down(now + lasts),
-            FaultKind::StoreWiped { store } => stores.at(store).wipe(now),
+            FaultKind::StoreWiped { store } => stores.at(store).wipe(),
             FaultKind::StoreLosesWrites { store, last } => stores.at(store).lose_writes(last, now),
             FaultKind::StoreClockSteps { store, by_ms } => stores.at(store).step_clock(by_ms),
             _ => {}

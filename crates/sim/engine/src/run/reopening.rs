@@ -25,9 +25,9 @@ const IDLE_UPSTREAM: DurationMs = DurationMs(10_000);
 pub enum ComebackKind {
     /// All nodes live.
     AllAlive,
-    /// Nodes died with the store, which keeps all writes.
+    /// Nodes died with the store, or a data center had lost its record. The store keeps all writes.
     KilledAndKept,
-    /// Nodes died with the store, which may lack its newest writes.
+    /// The same, and the store may lack its newest writes.
     Killed,
     /// Other faults happened at about the same time.
     Mixed,
@@ -68,7 +68,7 @@ pub(super) struct Comeback {
 
 impl Simulation {
     /// Records that the store of a fault has become another server.
-    pub(super) fn note_comeback(&mut self, fault: u32, store: StoreRef) {
+    pub(super) fn note_comeback(&mut self, fault: u32, store: StoreRef, was_open: bool) {
         self.comebacks.retain(|earlier| earlier.store != store);
         if self.scenario.durability == Durability::Unknown {
             return;
@@ -81,10 +81,17 @@ impl Simulation {
         };
         let lasts = away(&self.scenario, &self.scenario.faults[fault as usize]);
         // An earlier reserve goes on.
-        let kind = if self.deployment.stores.at(store).is_open() {
+        let kind = if was_open {
             kind_of(&self.scenario, fault as usize)
         } else {
             ComebackKind::Mixed
+        };
+        // A record that a data center lost before never reports, as if that data center had died.
+        let waits_for_lost =
+            place == ComebackPlace::Root && self.deployment.stores.root_names_lost_record();
+        let kind = match kind {
+            ComebackKind::AllAlive if waits_for_lost => killed(&self.scenario),
+            kind => kind,
         };
         let within = self.closed_within(kind, place);
         let comeback = Comeback {
@@ -166,16 +173,20 @@ fn kind_of(scenario: &Scenario, index: usize) -> ComebackKind {
             FaultKind::StoreClockSteps { .. } => {}
             FaultKind::StoreDown { .. } if is_same_store(fault, comeback) => {}
             FaultKind::Crash { .. } if fault.at == comeback.at => {
-                kind = if scenario.durability == Durability::KeepsAll {
-                    ComebackKind::KilledAndKept
-                } else {
-                    ComebackKind::Killed
-                };
+                kind = killed(scenario);
             }
             _ => return ComebackKind::Mixed,
         }
     }
     kind
+}
+
+/// Returns the kind of a comeback after which a child does not report.
+fn killed(scenario: &Scenario) -> ComebackKind {
+    match scenario.durability {
+        Durability::KeepsAll => ComebackKind::KilledAndKept,
+        Durability::LosesAtMost(_) | Durability::Unknown => ComebackKind::Killed,
+    }
 }
 
 /// Returns how long the store of a comeback is away.

@@ -1,6 +1,8 @@
 //! Tests of active visitors with a seat in another data center.
 
 use super::*;
+use crate::room::request_flow::{Intent, RequestFlow, Step, VisitorArrival};
+use crate::sync_loop::WAIT_TIMEOUT;
 
 /// Ticket of a visitor who is active in another data center; its seat was extended 5 s ago.
 fn from_other_data_center(now: Timestamp) -> Ticket {
@@ -108,4 +110,65 @@ fn a_seat_fetched_for_a_mover_is_kept_for_its_next_request() {
     let seats = (pair.room.lease.balance().seats, pair.ledger.seats_free());
     assert_eq!(seats, (0, 1), "any node of the data center finds it");
     assert!(pair.renew(mover).seats.of(DataCenterId(1)).is_some());
+}
+
+fn request(ticket: Ticket) -> RequestFlow {
+    RequestFlow::new(VisitorArrival {
+        ticket: Some(ticket),
+        fresh: VisitorId([9; 16]),
+        is_navigation: true,
+        gets_page: true,
+        intent: Intent::Enter,
+    })
+}
+
+/// Makes a room whose ledger has a free seat for a mover. The mover's seat ends at the returned
+/// time, and it comes 86 ms before.
+fn with_seat_for_mover() -> (Pair, Ticket, RequestFlow, Timestamp) {
+    let (mut pair, ends_at, _) = full();
+    pair.now = ends_at - DurationMs(2_000);
+    let mut mover = from_other_data_center(pair.now);
+    let mover_ends_at = ends_at + DurationMs(600);
+    mover.seats.put(Seat {
+        data_center: DataCenterId(2),
+        ends_at: mover_ends_at,
+        epoch: Epoch(0),
+    });
+    assert_eq!(pair.check_in(mover), CheckIn::Pass);
+    pair.wait(2_400);
+    pair.sync();
+    pair.sync();
+    assert_eq!(pair.ledger.seats_free(), 1);
+    pair.now = mover_ends_at - DurationMs(86);
+    let mut flow = request(mover);
+    let step = flow.decide(&mut pair.room, pair.now);
+    assert_eq!(step, Step::SyncWithParent);
+    (pair, mover, flow, mover_ends_at)
+}
+
+/// It was active when it came. Otherwise it would be queued behind visitors who came later.
+#[test]
+fn a_ticket_that_ends_while_its_visitor_waits_for_a_seat_gets_that_seat() {
+    let (mut pair, mover, mut flow, mover_ends_at) = with_seat_for_mover();
+    pair.now = mover_ends_at + DurationMs(63);
+    pair.sync();
+    let Step::Pass { ticket, .. } = flow.decide(&mut pair.room, pair.now) else {
+        panic!("it is queued");
+    };
+    assert_eq!(ticket.accepted_at, mover.accepted_at);
+    assert!(ticket.seats.of(DataCenterId(1)).is_some());
+    pair.sync();
+    assert_eq!(pair.ledger.active(), 1);
+}
+
+#[test]
+fn a_ticket_that_ended_earlier_gets_no_seat() {
+    let (mut pair, mover, mut late, mover_ends_at) = with_seat_for_mover();
+    pair.now = mover_ends_at + DurationMs(63);
+    pair.sync();
+    let mut new_request = request(mover);
+    let step = new_request.decide(&mut pair.room, pair.now);
+    assert_eq!(step, Step::NotActive, "it did not wait");
+    let is_late = mover_ends_at + WAIT_TIMEOUT;
+    assert_eq!(late.decide(&mut pair.room, is_late), Step::NotActive);
 }
