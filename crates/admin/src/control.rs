@@ -152,7 +152,7 @@ async fn livez(State(inner): State<Arc<Inner>>) -> Json<Liveness> {
 }
 
 async fn readyz(State(inner): State<Arc<Inner>>) -> (StatusCode, Json<Readiness>) {
-    let readiness = inner.ready.of(&inner.node);
+    let readiness = inner.ready.of(&inner.node, &*inner.extras);
     (status_of_health(readiness.ready), Json(readiness))
 }
 

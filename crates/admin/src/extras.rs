@@ -144,4 +144,6 @@ pub struct LimitStats {
     pub store: &'static str,
     /// Time since the last request that could not be counted, unless the store has replied since.
     pub store_failed_ago: Option<Duration>,
+    /// Whether this node has just started and the store grants it nothing yet.
+    pub is_joining_store: bool,
 }

@@ -12,6 +12,7 @@ use anteroom_room::time::{DurationMs, Timestamp};
 
 use crate::bodies::{Liveness, Readiness};
 use crate::clocks::Clocks;
+use crate::extras::Extras;
 
 /// Time after the start from which a node without a reply of its store is ready all the same. A
 /// store that works replies in milliseconds.
@@ -47,7 +48,7 @@ impl Ready {
         }
     }
 
-    pub(crate) fn of(&self, node: &Node) -> Readiness {
+    pub(crate) fn of(&self, node: &Node, extras: &dyn Extras) -> Readiness {
         if node.is_stopping() {
             return Readiness::not("this node returns its leases and ends");
         }
@@ -56,7 +57,13 @@ impl Ready {
             if is_waiting && !node.rooms().iter().all(|room| has_synced(room)) {
                 return Readiness::not("the store has not replied yet");
             }
-            if is_waiting && node.rooms().iter().any(|room| is_unsafe(room)) {
+            let is_joining = || {
+                let rooms = node.rooms();
+                let mut limits = extras.read().limits.into_values();
+                rooms.iter().any(|room| is_unsafe(room))
+                    || limits.any(|limit| limit.is_joining_store)
+            };
+            if is_waiting && is_joining() {
                 return Readiness::not("the store could still forget this node");
             }
             self.has_been.store(true, Ordering::Relaxed);

@@ -110,7 +110,7 @@ async fn shared(
             check(name, store).await?;
         }
     }
-    let membership = match first_contact(&*global, &own, is_new, &*clock).await {
+    let membership = match first_contact(&global, &own, is_new, &*clock).await {
         Ok(membership) => {
             dir.adopt(&membership)?;
             membership

@@ -95,6 +95,8 @@ pub struct LimiterStats {
     pub store: &'static str,
     /// Time since the last request that could not be counted, if the store is still failing.
     pub store_failed_ago: Option<Duration>,
+    /// Whether this node has just started and its store grants it nothing yet.
+    pub is_joining_store: bool,
 }
 
 impl Limiter {
@@ -172,6 +174,10 @@ impl Limiter {
                 store_failures: limit.kept.contact.failures(),
                 store: limit.store.word(),
                 store_failed_ago: limit.kept.contact.failed_ago(),
+                is_joining_store: limit
+                    .shared_store
+                    .as_ref()
+                    .is_some_and(|store| !store.counts.is_ready()),
             }
         };
         self.plan.load().limits.iter().map(stats).collect()

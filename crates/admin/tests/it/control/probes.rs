@@ -1,6 +1,6 @@
 //! Tests of `/livez` and `/readyz`: neither fails because a store is unavailable.
 
-use anteroom_admin::ExtraStats;
+use anteroom_admin::{ExtraStats, LimitStats};
 use anteroom_embedded::faults::Faults;
 use anteroom_room::time::DurationMs;
 use serde_json::json;
@@ -45,6 +45,23 @@ async fn a_node_that_never_reached_its_store_is_ready_after_ten_seconds() {
     bench.clock.advance(DurationMs(1));
     check_ready(&bench, None).await;
     assert_eq!(bench.get("/healthz").await.status, 503);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn a_node_is_not_ready_while_the_store_of_a_limit_could_forget_it() {
+    let limit = LimitStats {
+        is_joining_store: true,
+        ..LimitStats::default()
+    };
+    let extras = ExtraStats {
+        limits: [("api".to_owned(), limit)].into(),
+        ..ExtraStats::default()
+    };
+    let bench = Bench::with_extras(extras).await;
+    check_ready(&bench, Some("the store could still forget this node")).await;
+    bench.clock.advance(DurationMs(10_000));
+    check_ready(&bench, None).await;
     bench.stop().await;
 }
 

@@ -165,6 +165,65 @@ async fn a_flushed_and_restarted_server_grants_no_more_than_the_limit() {
     .await;
 }
 
+/// The limit is for a day: whoever counts as over it stays so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_server_that_logs_its_writes_goes_on() {
+    for fsync in ["everysec", "always"] {
+        let arguments = ["--appendonly", "yes", "--appendfsync", fsync];
+        let mut server = RedisServer::start_with(&arguments).await;
+        let rate = Rate::new(200, DurationUs::from_secs(86_400)).unwrap();
+        let policy = Policy::SlidingLog(SlidingLog::new(rate).unwrap());
+        let nodes = [counts(&server), counts(&server)];
+        for node in &nodes {
+            node.expect_requests();
+        }
+        let acquire = async |node: &LeasedCounts, key| {
+            let request = SharedAcquire {
+                limit: "api",
+                policy: &policy,
+                key: ClientKey(key),
+                cost: Cost::ONE,
+            };
+            node.acquire(&[request]).await
+        };
+        let is_allowed = async |node: &LeasedCounts, key| {
+            let outcome = acquire(node, key).await;
+            outcome.is_ok_and(|verdicts| verdicts[0].is_allowed())
+        };
+        let mut admitted = 0;
+        for node in &nodes {
+            eventually("leases are granted", async || {
+                is_allowed(node, 1).await && node.is_ready()
+            })
+            .await;
+        }
+        let before: u64 = nodes.iter().map(|node| node.stats().epochs_begun).sum();
+        for node in &nodes {
+            for _ in 0..20 {
+                admitted += u32::from(is_allowed(node, 2).await);
+            }
+        }
+        assert_eq!(admitted, 40);
+        server.kill();
+        assert!(acquire(&nodes[0], 3).await.is_err());
+        server.restart().await;
+        for node in &nodes {
+            eventually("leases are granted again", async || {
+                is_allowed(node, 4).await
+            })
+            .await;
+        }
+        let stats: Vec<LeaseStats> = nodes.iter().map(LeasedCounts::stats).collect();
+        assert_eq!(sum(&stats, |one| one.epochs_begun), before, "{stats:?}");
+        for _ in 0..200 {
+            admitted += u32::from(is_allowed(&nodes[0], 2).await);
+        }
+        assert!(admitted > 150, "{admitted} of 200 in all");
+        assert!(admitted <= 200, "{admitted}");
+        join_all(nodes.iter().map(|node| node.finish(false))).await;
+    }
+}
+
 #[tokio::test]
 async fn client_records_expire_and_the_epoch_does_not() {
     let server = RedisServer::start().await;

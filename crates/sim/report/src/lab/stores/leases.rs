@@ -134,7 +134,9 @@ impl Leases {
                     spent += u64::from(verdict.is_allowed());
                     scheduler.record(node_client.client, &verdict);
                 }
-                Decision::Unavailable => scheduler.decide(node_client.client, now, Fate::Undecided),
+                Decision::Uncertain(_) | Decision::Unavailable => {
+                    scheduler.decide(node_client.client, now, Fate::Undecided)
+                }
             }
             false
         });
@@ -195,7 +197,9 @@ impl Store for Leases {
                 holder.waiting.push((turn, now));
                 scheduler.wake(now + TIMEOUT, Message::WaitEnds(node_client));
             }
-            Decision::Unavailable => scheduler.decide(request.client, now, Fate::Undecided),
+            Decision::Uncertain(_) | Decision::Unavailable => {
+                scheduler.decide(request.client, now, Fate::Undecided)
+            }
         }
         self.poll(node_client, scheduler);
     }
