@@ -68,7 +68,7 @@ pub enum Reports {
     Lost,
 }
 
-/// What a node does about the epoch of the store.
+/// State of the epoch, as far as the node is concerned.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Phase {
     /// The epoch is in force.
@@ -219,7 +219,8 @@ impl Membership {
     }
 
     /// Returns the state of the reports to the store that was read last. `longest_loss` is zero for
-    /// a store that keeps all acknowledged writes: what a dead member was granted is in the records.
+    /// a store that keeps all acknowledged writes: its records have all that a dead member was
+    /// granted.
     #[must_use]
     pub fn reports(
         &self,

@@ -92,7 +92,7 @@ pub(crate) struct Observed<'l> {
 pub(crate) enum Settled {
     /// The epoch is in force.
     InForce(Epoch),
-    /// Its record was written; read everything again.
+    /// Written: everything must be read again.
     Written,
     /// The store came back with this epoch, and members must report. Has the promise that counts.
     Reporting(Epoch, DurationUs),

@@ -1,5 +1,5 @@
-//! Encoding of epochs and members: a version byte, then postcard. Client records, which stores can read too,
-//! are in [`crate::lease_store::record`].
+//! Encoding of epochs and members: a version byte, then postcard. Client records, which stores can
+//! read too, are in [`crate::lease_store::record`].
 
 mod forms;
 

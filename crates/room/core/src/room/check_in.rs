@@ -158,8 +158,8 @@ impl Room {
         }
     }
 
-    /// Gives a seat to a visitor who was active when it came, and whose ticket ended while it waited
-    /// for the parent.
+    /// Gives a seat to a visitor who was active when it came, and whose ticket ended while it
+    /// waited for the parent.
     pub(super) fn seat_after_wait(&mut self, ticket: Ticket, now: Timestamp) -> Option<Ticket> {
         let ends_at = ticket.seats.ends_at()?;
         // A paused process may go on much later.

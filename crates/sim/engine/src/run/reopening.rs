@@ -25,9 +25,10 @@ const IDLE_UPSTREAM: DurationMs = DurationMs(10_000);
 pub enum ComebackKind {
     /// All nodes live.
     AllAlive,
-    /// Nodes died with the store, or a data center had lost its record. The store keeps all writes.
+    /// Nodes died with the store, which keeps all writes, or a data center had lost its record.
     KilledAndKept,
-    /// The same, and the store may lack its newest writes.
+    /// Nodes died with the store, or a data center had lost its record. The store may lack its
+    /// newest writes.
     Killed,
     /// Other faults happened at about the same time.
     Mixed,

@@ -26,6 +26,9 @@ impl RedisCluster {
                 "--cluster-node-timeout 2000",
                 // Running servers serve their slots while others are down.
                 "--cluster-require-full-coverage no",
+                // Nodes may be told that it keeps all writes.
+                "--appendonly yes",
+                "--appendfsync always",
             ];
             let arguments: Vec<&str> = arguments.iter().flat_map(|line| line.split(' ')).collect();
             servers.push(RedisServer::start_with(&arguments).await);

@@ -165,7 +165,7 @@ async fn a_flushed_and_restarted_server_grants_no_more_than_the_limit() {
     .await;
 }
 
-/// The limit is for a day: whoever counts as over it stays so.
+/// The limit is for a day: a client that counts as over it stays so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_killed_server_that_logs_its_writes_goes_on() {
     for fsync in ["everysec", "always"] {

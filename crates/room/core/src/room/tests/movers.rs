@@ -146,7 +146,7 @@ fn with_seat_for_mover() -> (Pair, Ticket, RequestFlow, Timestamp) {
     (pair, mover, flow, mover_ends_at)
 }
 
-/// It was active when it came. Otherwise it would be queued behind visitors who came later.
+/// Otherwise it would be queued behind visitors who came later.
 #[test]
 fn a_ticket_that_ends_while_its_visitor_waits_for_a_seat_gets_that_seat() {
     let (mut pair, mover, mut flow, mover_ends_at) = with_seat_for_mover();

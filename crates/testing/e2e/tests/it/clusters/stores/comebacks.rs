@@ -4,10 +4,11 @@
 use std::time::Duration;
 
 use anteroom_e2e::cluster::Setup;
-use anteroom_e2e::stores::StoreKind;
+use anteroom_e2e::stores::{Store, StoreKind};
 use anteroom_testkit::load::{Habits, NodeAt};
 use tokio::time::Instant;
 
+use super::failovers::move_the_room;
 use crate::clusters::{FIRST, Load, Run, limits, meanwhile};
 
 /// Longer than the lease of a node, so that no lease outlives the outage.
@@ -107,6 +108,42 @@ async fn a_node_dies_with_a_store_that_is_promised_to_keep_all() {
     // The lease of a node, and a sync.
     opens_again(&run, "with a promise").await;
     goes_on(run, load, before).await;
+}
+
+/// Returns a setup with one store whose operator promises this.
+fn promised(kind: StoreKind, promise: &str) -> Setup {
+    Setup {
+        store: format!("{promise}\n"),
+        ..limits(40, 6_000, 12).on_one_store(kind)
+    }
+}
+
+/// The replica is never three seconds behind, so the promise is true.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_sentinel_names_a_replica_that_is_hardly_behind() {
+    let mut run = Run::start(promised(StoreKind::Watched, "longest_loss = \"3s\"")).await;
+    let load = run.load(&Habits::default(), 450).await;
+    let before = run.cluster.epoch(FIRST[0]).await;
+    let Store::Watched(watched) = run.cluster.local_store_mut(0) else {
+        panic!("the setup has a sentinel");
+    };
+    watched.fail_over().await;
+    opens_again(&run, "after a failover").await;
+    goes_on(run, load, before).await;
+}
+
+/// A slot moves with all its keys, so both promises are true.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cluster_that_promises_something_moves_the_room() {
+    for promise in ["durable = \"failover\"", "longest_loss = \"3s\""] {
+        let mut run = Run::start(promised(StoreKind::Cluster, promise)).await;
+        let load = run.load(&Habits::default(), 460).await;
+        let before = run.cluster.epoch(FIRST[0]).await;
+        move_the_room(run.cluster.local_store_mut(0)).await;
+        let took = opens_again(&run, promise).await;
+        assert!(took < OPENS_WITHIN, "{promise}: {took:?}");
+        goes_on(run, load, before).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -128,7 +128,7 @@ async fn a_global_cluster_moves_the_room_to_another_server() {
 }
 
 /// Moves the data of a room from one server to another, with requests under way in each phase.
-async fn move_the_room(store: &Store) {
+pub(super) async fn move_the_room(store: &Store) {
     let Store::Cluster(servers) = store else {
         panic!("the setup has a cluster");
     };
