@@ -144,6 +144,8 @@ pub struct LimitStats {
     pub store: &'static str,
     /// Time since the last request that could not be counted, unless the store has replied since.
     pub store_failed_ago: Option<Duration>,
+    /// Cause of a recent such request, without secrets.
+    pub store_cause: Option<String>,
     /// Whether this node has just started and the store grants it nothing yet.
     pub is_joining_store: bool,
 }

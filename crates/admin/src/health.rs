@@ -60,10 +60,14 @@ pub(crate) fn unavailable_limits(limits: &BTreeMap<String, LimitStats>) -> Vec<L
             store: stats.store.to_owned(),
             last_failure_ms: u64::try_from(ago.as_millis()).unwrap_or(u64::MAX),
             detail: format!(
-                "requests cannot be counted at {:?}, the last one {} s ago; on_store_failure \
+                "requests cannot be counted at {:?}, the last one {} s ago{}; on_store_failure \
                  decides about them",
                 stats.store,
-                ago.as_secs()
+                ago.as_secs(),
+                stats
+                    .store_cause
+                    .as_ref()
+                    .map_or_else(String::new, |cause| format!(": {cause}"))
             ),
         })
     });

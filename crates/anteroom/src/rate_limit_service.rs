@@ -90,6 +90,7 @@ pub(crate) fn shown(stats: LimiterStats) -> (String, LimitStats) {
         store_failures: stats.store_failures,
         store: stats.store,
         store_failed_ago: stats.store_failed_ago,
+        store_cause: stats.store_cause,
         is_joining_store: stats.is_joining_store,
     };
     (stats.name, shown)

@@ -137,15 +137,18 @@ impl Failure {
 
     /// Returns whether the connection is unusable after this. Error replies do not affect it.
     pub(crate) fn breaks_connection(&self) -> bool {
-        matches!(
-            self,
-            Self::Timeout { .. }
-                | Self::Broken { .. }
-                | Self::HungUp { .. }
-                | Self::Tls { .. }
-                | Self::WantsTls { .. }
-                | Self::UnexpectedReply { .. }
-        )
+        // It has the data of another server from now on, and shows that to a new connection.
+        let is_demoted = matches!(self, Self::ErrorReply { reply, .. } if reply.is("READONLY"));
+        is_demoted
+            || matches!(
+                self,
+                Self::Timeout { .. }
+                    | Self::Broken { .. }
+                    | Self::HungUp { .. }
+                    | Self::Tls { .. }
+                    | Self::WantsTls { .. }
+                    | Self::UnexpectedReply { .. }
+            )
     }
 
     /// Returns whether the server may no longer be the master.

@@ -60,6 +60,8 @@ pub enum Warning {
     },
     /// The server does not show the settings that `store.durable` needs.
     DurableNotChecked,
+    /// The server logs its writes and does not show how, so nothing is assumed about them.
+    HidesDurability,
 }
 
 impl Findings {
@@ -118,6 +120,11 @@ impl fmt::Display for Warning {
             Self::DurableNotChecked => {
                 write!(f, "does not show appendfsync: store.durable is not checked")
             }
+            Self::HidesDurability => write!(
+                f,
+                "does not show appendfsync, so nothing is assumed about its writes: allow \
+                 +config|get, or set store.longest_loss"
+            ),
             Self::HidesPolicy => {
                 write!(
                     f,
@@ -155,7 +162,7 @@ async fn check_server(link: &Link) -> Result<ServerFinding, Failure> {
         uptime: info.uptime,
         warnings: warnings(&info)
             .into_iter()
-            .chain(durable_warning(connection.durable))
+            .chain(durable_warning(connection.durability, connection.durable))
             .collect(),
         make: info
             .make
@@ -164,13 +171,21 @@ async fn check_server(link: &Link) -> Result<ServerFinding, Failure> {
 }
 
 /// Returns a warning if the operator's promise does not hold, or is not checked.
-fn durable_warning((durable, settings): (Durable, Persistence)) -> Option<Warning> {
+fn durable_warning(
+    promise: Durability,
+    (durable, settings): (Durable, Persistence),
+) -> Option<Warning> {
     if settings.contradicts(durable) {
         let settings = settings.to_string();
         return Some(Warning::ContradictsDurable { settings });
     }
-    let is_hidden = settings.fsync == Fsync::Hidden;
-    (durable != Durable::No && is_hidden).then_some(Warning::DurableNotChecked)
+    let is_hidden = settings.has_log && settings.fsync == Fsync::Hidden;
+    match durable {
+        _ if !is_hidden => None,
+        Durable::No if promise != Durability::Unknown => None,
+        Durable::No => Some(Warning::HidesDurability),
+        Durable::Restart | Durable::Failover => Some(Warning::DurableNotChecked),
+    }
 }
 
 fn warnings(info: &Info) -> Vec<Warning> {
@@ -214,7 +229,7 @@ mod tests {
             ..Persistence::default()
         };
         let check = |durable, settings, expected: Option<&str>| {
-            let warning = durable_warning((durable, settings));
+            let warning = durable_warning(Durability::Unknown, (durable, settings));
             assert_eq!(
                 warning.map(|warning| warning.to_string()).as_deref(),
                 expected
@@ -255,5 +270,34 @@ mod tests {
             "Redis 7.0.15 at 10.0.0.1:6379, may lose the writes of its last 3 s; 10.0.0.1:6379 \
              does not report its maxmemory-policy: it should be noeviction",
         );
+    }
+
+    #[test]
+    fn a_server_that_hides_how_it_logs_is_reported() {
+        let hidden = Persistence {
+            has_log: true,
+            ..Persistence::default()
+        };
+        let loses = Durability::LosesAtMost(DurationMs(1));
+        for (promise, durable, expected) in [
+            (
+                Durability::Unknown,
+                Durable::No,
+                Some(Warning::HidesDurability),
+            ),
+            (loses, Durable::No, None),
+            (
+                Durability::KeepsAll,
+                Durable::Restart,
+                Some(Warning::DurableNotChecked),
+            ),
+        ] {
+            assert_eq!(durable_warning(promise, (durable, hidden)), expected);
+        }
+        let shown = Persistence {
+            fsync: Fsync::EverySecond,
+            ..hidden
+        };
+        assert_eq!(durable_warning(loses, (Durable::No, shown)), None);
     }
 }

@@ -16,7 +16,8 @@ pub(crate) const OLDEST: Version = Version { major: 6, minor: 2 };
 pub(crate) struct Info {
     /// Product and version, such as `Redis 7.0.15` or `Valkey 8.1.0`.
     pub(crate) make: Option<String>,
-    /// Identity of the process; it changes with every restart.
+    /// Identity of the process and of its last promotion; it changes with every restart. A master
+    /// that became a replica for a while has the data of another server afterwards.
     pub(crate) identity: Option<Identity>,
     /// Version of Redis that the server is, or is compatible with.
     pub(crate) version: Option<Version>,
@@ -46,6 +47,7 @@ impl Info {
     pub(crate) fn read(text: &str) -> Self {
         let mut info = Self::default();
         let mut is_valkey = false;
+        let (mut before, mut offset) = ("", "");
         for line in text.lines() {
             let Some((name, value)) = line.trim_end().split_once(':') else {
                 continue;
@@ -70,10 +72,19 @@ impl Info {
                     info.uptime = value.parse().ok().map(Duration::from_secs);
                 }
                 "aof_enabled" => info.has_log = value == "1",
-                "master_replid2" => info.was_promoted = value.bytes().any(|digit| digit != b'0'),
+                "master_replid2" => {
+                    before = value;
+                    info.was_promoted = value.bytes().any(|digit| digit != b'0');
+                }
+                "second_repl_offset" => offset = value,
                 "maxmemory" => info.memory_max = value.parse().ok(),
                 _ => {}
             }
+        }
+        if info.was_promoted {
+            let promotion = hash_of(&[before, offset]);
+            let identity = info.identity.as_mut();
+            identity.into_iter().for_each(|known| known.0 ^= promotion);
         }
         info
     }
@@ -91,6 +102,14 @@ impl Info {
     pub(crate) fn is_too_old(&self) -> bool {
         self.version.is_some_and(|version| version < OLDEST)
     }
+}
+
+/// FNV-1a by Fowler, Noll and Vo: the same on all nodes.
+fn hash_of(parts: &[&str]) -> u64 {
+    let bytes = parts.iter().flat_map(|part| part.bytes().chain([b'\n']));
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// Returns the first half of a run id; two runs have the same one with probability 2^-64.
@@ -115,6 +134,26 @@ impl Version {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_promotion_makes_another_server_of_a_process() {
+        let identity = |before: &str, offset: &str| {
+            let text = format!(
+                "run_id:00000000000000070000000000000000\r\nmaster_replid2:{before}\r\n\
+                 second_repl_offset:{offset}\r\n"
+            );
+            Info::read(&text).identity.unwrap()
+        };
+        let never = identity(&"0".repeat(40), "-1");
+        assert_eq!(never, Identity(7));
+        let first = identity(&"a".repeat(40), "100");
+        assert_eq!(first, identity(&"a".repeat(40), "100"));
+        let others = [
+            identity(&"b".repeat(40), "100"),
+            identity(&"a".repeat(40), "200"),
+        ];
+        assert!(first != never && others.iter().all(|other| *other != first));
+    }
 
     #[test]
     fn the_info_of_redis_is_decoded() {

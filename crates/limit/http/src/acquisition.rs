@@ -178,7 +178,9 @@ impl<'p> Acquisition<'p> {
                 Ok(true) => acquired.push(group),
                 Ok(false) => outcome = AcquireOutcome::Over,
                 // The others may have leases left, or a server that responds: try each alone.
-                Err(CountsError::Unreachable { .. }) if group.len() > 1 => {
+                Err(CountsError::Unreachable { .. } | CountsError::Closed { .. })
+                    if group.len() > 1 =>
+                {
                     for at in group.into_iter().rev() {
                         groups.push_front(vec![at]);
                     }

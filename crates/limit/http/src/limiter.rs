@@ -95,6 +95,8 @@ pub struct LimiterStats {
     pub store: &'static str,
     /// Time since the last request that could not be counted, if the store is still failing.
     pub store_failed_ago: Option<Duration>,
+    /// Cause of a recent such request.
+    pub store_cause: Option<String>,
     /// Whether this node has just started and its store grants it nothing yet.
     pub is_joining_store: bool,
 }
@@ -174,6 +176,7 @@ impl Limiter {
                 store_failures: limit.kept.contact.failures(),
                 store: limit.store.word(),
                 store_failed_ago: limit.kept.contact.failed_ago(),
+                store_cause: limit.kept.contact.cause(),
                 is_joining_store: limit
                     .shared_store
                     .as_ref()

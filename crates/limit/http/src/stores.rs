@@ -10,11 +10,14 @@ use anteroom_config::{LimitStore, OnLimitStoreFailure};
 use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::outage::Outage;
 use anteroom_limit_store::shared::{CountsError, SharedCounts};
+use parking_lot::Mutex;
 use tokio::time::Instant;
 
 /// Interval of the log line about an overloaded store. Clients can overload it as often as they
 /// like.
 const BUSY_LOG_PERIOD: Duration = Duration::from_secs(60);
+/// Time for which the cause of a failure is kept before another one replaces it.
+const CAUSE_PERIOD: Duration = Duration::from_secs(1);
 
 /// Shared stores for limits, besides the memory of this process.
 #[derive(Clone, Debug, Default)]
@@ -85,6 +88,13 @@ pub(crate) struct StoreContact {
     /// Milliseconds after `began`.
     busy_log_due_at: AtomicU64,
     failures: AtomicU64,
+    /// Cause of a recent failure.
+    cause: Mutex<Option<RecentCause>>,
+}
+
+struct RecentCause {
+    noted_at: Duration,
+    text: String,
 }
 
 impl Default for StoreContact {
@@ -94,6 +104,7 @@ impl Default for StoreContact {
             outage: Outage::default(),
             busy_log_due_at: AtomicU64::default(),
             failures: AtomicU64::default(),
+            cause: Mutex::default(),
         }
     }
 }
@@ -132,10 +143,28 @@ impl StoreContact {
 
     fn note_outage(&self, limit: &str, cause: impl FnOnce() -> String) {
         self.failures.fetch_add(1, Relaxed);
-        if self.outage.handle_failure(self.began.elapsed()) {
-            let cause = cause();
-            tracing::error!(limit, cause, "requests cannot be counted");
+        let now = self.began.elapsed();
+        let is_first = self.outage.handle_failure(now);
+        let mut known = self.cause.lock();
+        let is_recent = |known: &RecentCause| now.saturating_sub(known.noted_at) < CAUSE_PERIOD;
+        // A failure costs no text, or a flood of them would.
+        if !is_first && known.as_ref().is_some_and(is_recent) {
+            return;
         }
+        let text = cause();
+        if is_first {
+            tracing::error!(limit, cause = text, "requests cannot be counted");
+        }
+        *known = Some(RecentCause {
+            noted_at: now,
+            text,
+        });
+    }
+
+    /// Returns the cause of a recent failure, if the store has not recovered.
+    pub(crate) fn cause(&self) -> Option<String> {
+        self.failed_ago()?;
+        self.cause.lock().as_ref().map(|cause| cause.text.clone())
     }
 
     fn is_busy_log_due(&self) -> bool {

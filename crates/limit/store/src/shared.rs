@@ -226,6 +226,14 @@ pub enum CountsError {
         /// Underlying error.
         source: Box<dyn Error + Send + Sync>,
     },
+    /// The store replies, and grants nothing for now. Nothing was taken.
+    #[error("{store_name} grants nothing now")]
+    Closed {
+        /// Name of the store, without secrets.
+        store_name: String,
+        /// Underlying error.
+        source: Box<dyn Error + Send + Sync>,
+    },
     /// The reply did not come. The cost may have been taken or not.
     #[error("no reply from {store_name}")]
     Late {
@@ -261,7 +269,10 @@ impl CountsError {
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
-            Self::Unreachable { .. } | Self::Late { .. } | Self::Busy { .. } => true,
+            Self::Unreachable { .. }
+            | Self::Closed { .. }
+            | Self::Late { .. }
+            | Self::Busy { .. } => true,
             Self::Rejected { .. } => false,
         }
     }

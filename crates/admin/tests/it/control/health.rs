@@ -106,6 +106,7 @@ async fn a_limit_whose_store_is_unavailable_is_reported_without_failing() {
     let limit = |store_failed_ago| LimitStats {
         store: "memcached",
         store_failed_ago,
+        store_cause: Some("it is down".to_owned()),
         ..LimitStats::default()
     };
     let unavailable = limit(Some(Duration::from_millis(3_200)));
@@ -121,7 +122,7 @@ async fn a_limit_whose_store_is_unavailable_is_reported_without_failing() {
         "limit": "api",
         "store": "memcached",
         "lastFailureMs": 3_200,
-        "detail": "requests cannot be counted at \"memcached\", the last one 3 s ago; \
+        "detail": "requests cannot be counted at \"memcached\", the last one 3 s ago: it is down; \
                    on_store_failure decides about them",
     }]);
     assert_eq!(response.json()["limits"], expected);

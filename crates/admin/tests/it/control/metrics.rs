@@ -88,6 +88,7 @@ fn limit() -> LimitStats {
         store_failures: 27,
         store: "valkey",
         store_failed_ago: None,
+        store_cause: None,
         is_joining_store: false,
     }
 }

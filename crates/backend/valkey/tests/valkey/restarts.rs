@@ -42,6 +42,31 @@ async fn a_restarted_server_is_another_one_even_with_all_data() {
     assert_eq!(swap(&store, after, b"next").await.unwrap(), Swap::Swapped);
 }
 
+/// The process and its run id stay, and the data are those of another server.
+#[tokio::test]
+async fn a_master_that_was_a_replica_for_a_while_is_another_server() {
+    let first = RedisServer::start().await;
+    let other = RedisServer::start().await;
+    let store = store(&single(first.port()));
+    let before = write(&store, b"value").await.unwrap();
+    let port = other.port().to_string();
+    first.send_ok(&["REPLICAOF", "127.0.0.1", &port]).await;
+    eventually("it has the data of the other one", async || {
+        let info = first.info("replication").await;
+        info.contains("master_link_status:up")
+    })
+    .await;
+    let error = write(&store, b"next").await.unwrap_err();
+    assert!(error.to_string().contains("read-only"), "{error}");
+    first.send_ok(&["REPLICAOF", "NO", "ONE"]).await;
+    let after = load_when_available(&store).await;
+    assert_eq!(after.record, None);
+    assert_ne!(after.identity, before.identity);
+    // Every connection sees the same server.
+    let again = crate::support::store(&single(first.port()));
+    assert_eq!(again.load(&key()).await.unwrap().identity, after.identity);
+}
+
 #[tokio::test]
 async fn a_server_that_lost_its_data_rejects_writes_based_on_earlier_reads() {
     let mut server = RedisServer::start().await;

@@ -174,6 +174,13 @@ pub fn later(seen: Option<EpochId>, other: EpochId) -> EpochId {
 }
 
 impl Epoch {
+    /// Returns the time for which nobody is granted anything, because a node may still know of an
+    /// older epoch. `now` is by the clock of the store.
+    #[must_use]
+    pub fn closed_for(&self, now: TimestampUs) -> DurationUs {
+        self.unknown_until().since(now)
+    }
+
     /// Returns the time until which clients without a record in this epoch get no lease, because a
     /// node may still know of an older epoch.
     pub(super) fn unknown_until(&self) -> TimestampUs {

@@ -33,8 +33,9 @@ pub(crate) enum LeaseError {
     )]
     Reporting,
     #[error(
-        "the store may have lost what was granted, so it is unknown for another {0} what clients \
-         have used; if hardly anything was used, `anteroom limits assume-empty` ends that"
+        "the store may have lost what was granted, so it is unknown for another {} what clients \
+         have used; if hardly anything was used, `anteroom limits assume-empty` ends that",
+        whole_seconds(*.0)
     )]
     Uncertain(DurationUs),
     #[error("record written by a later version of this program")]
@@ -79,6 +80,7 @@ impl LeaseError {
                 Self::Contended { .. } | Self::TooManyInFlight | Self::NoRoom
             ),
         };
+        let is_closed = matches!(self, Self::Joining | Self::Reporting | Self::Uncertain(_));
         // The caller has waited already, and must not retry and wait again.
         let is_late = matches!(self, Self::DeadlinePassed { .. });
         let source = Box::new(self);
@@ -91,7 +93,13 @@ impl LeaseError {
             },
             None if is_busy => CountsError::Busy { store_name, source },
             None if is_late => CountsError::Late { store_name, source },
+            None if is_closed => CountsError::Closed { store_name, source },
             None => CountsError::Unreachable { store_name, source },
         }
     }
+}
+
+/// Rounds up: what is left of a day needs no microseconds.
+fn whole_seconds(span: DurationUs) -> DurationUs {
+    DurationUs::from_secs(span.0.div_ceil(1_000_000))
 }

@@ -140,10 +140,7 @@ impl Inner {
         let mut state = self.state(partition).lock();
         let Some(error) = failed else {
             if state.circuit.is_lost() {
-                tracing::info!(
-                    store = self.store.store_name(),
-                    "store available, leases granted again"
-                );
+                tracing::info!(store = self.store.store_name(), "store available again");
             }
             state.circuit.handle_reply();
             return;
@@ -186,8 +183,8 @@ impl Inner {
         state.in_force.filter(is_latest)
     }
 
-    /// Whether this node waits until its stores cannot forget it any more. It is granted nothing
-    /// meanwhile.
+    /// Whether this node waits until its stores cannot forget it any more, or until a new store
+    /// opens. It is granted nothing meanwhile.
     pub(crate) fn is_joining(&self) -> bool {
         let now = self.clock.now();
         self.partitions.iter().any(|state| {
@@ -195,7 +192,8 @@ impl Inner {
             let epoch = state.in_force.map(|in_force| in_force.epoch);
             let longest_loss = epoch.and_then(|epoch| epoch.longest_loss);
             let membership = &state.part.membership;
-            longest_loss.is_some_and(|longest_loss| membership.is_joining(longest_loss, now))
+            now < state.part.opens_at
+                || longest_loss.is_some_and(|longest_loss| membership.is_joining(longest_loss, now))
         })
     }
 

@@ -424,8 +424,8 @@ impl Inner {
             }
             (EpochDecision::Reporting(_), None) => Err(LeaseError::Unavailable),
             (EpochDecision::Write(epoch), found) => {
-                if found.is_some_and(|found| found.id == epoch.id) {
-                    self.go_on(partition, loaded, &epoch).await?;
+                if let Some(found) = found.filter(|found| found.id == epoch.id) {
+                    self.go_on(partition, loaded, (&found, &epoch)).await?;
                 } else {
                     self.begin(partition, loaded, &epoch).await?;
                 }
@@ -478,13 +478,18 @@ impl Inner {
         &self,
         partition: Partition,
         loaded: &Loaded,
-        epoch: &Epoch,
+        (found, epoch): (&Epoch, &Epoch),
     ) -> Result<(), LeaseError> {
-        if self.write_epoch(partition, loaded, epoch).await? {
-            tracing::info!(
-                store = self.store.store_name(),
-                number = epoch.id.number,
-                "lease epoch goes on"
+        if !self.write_epoch(partition, loaded, epoch).await? {
+            return Ok(());
+        }
+        let (store, number) = (self.store.store_name(), epoch.id.number);
+        if found.identity != epoch.identity {
+            tracing::info!(store, number, "lease epoch goes on");
+        } else if found.longest_loss != epoch.longest_loss {
+            tracing::warn!(
+                store,
+                "this node sees a weaker promise of the store than others; theirs counts no more"
             );
         }
         Ok(())

@@ -56,7 +56,16 @@ pub(crate) struct Part {
     grants: VecDeque<(TimestampUs, GrantEntry)>,
     /// Store to which all of them were reported.
     reported_to: Option<StoreIdentity>,
+    /// Time until which a new epoch grants nothing to anybody.
+    pub(crate) opens_at: TimestampUs,
     has_left: bool,
+}
+
+/// Partition as it was read.
+struct Look {
+    loaded: Loaded,
+    members: Members,
+    epoch: Settled,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +82,7 @@ impl Part {
             store: None,
             grants: VecDeque::new(),
             reported_to: None,
+            opens_at: TimestampUs(0),
             has_left: false,
         }
     }
@@ -135,8 +145,8 @@ impl Inner {
         Ok(())
     }
 
-    /// Returns whether nothing is left to do now.
-    async fn look_once(&self, partition: Partition) -> Result<bool, LeaseError> {
+    /// Reads the epoch and the members of a partition, and begins an epoch if one is due.
+    async fn read_members(&self, partition: Partition) -> Result<Look, LeaseError> {
         let sent_at = self.clock.now();
         let loaded = self.load(partition, Some(LeaseKey::MEMBERS)).await?;
         let members = self.members(&loaded)?;
@@ -147,33 +157,49 @@ impl Inner {
                 return Err(LeaseError::Unavailable);
             }
             let seen = members.clone().unwrap_or_default();
-            state
-                .part
-                .membership
-                .handle_read(&seen, loaded.identity, now);
+            let membership = &mut state.part.membership;
+            membership.handle_read(&seen, loaded.identity, now);
         }
         let observed = Observed {
             loaded: &loaded,
             sent_at,
             members: Some(members.as_ref()),
         };
-        let (longest_loss, phase) = match self.settle(partition, observed).await? {
-            Settled::Written => return Ok(false),
-            Settled::InForce(epoch) => {
-                let Some(longest_loss) = epoch.longest_loss else {
-                    return Ok(true);
-                };
-                let mut state = self.state(partition).lock();
+        let epoch = self.settle(partition, observed).await?;
+        if let Settled::InForce(epoch) = epoch {
+            let mut state = self.state(partition).lock();
+            state.part.opens_at = now + epoch.closed_for(loaded.now);
+            if let Some(longest_loss) = epoch.longest_loss {
                 state.part.forget(&epoch, longest_loss, sent_at);
-                (longest_loss, Phase::InForce)
             }
+        }
+        Ok(Look {
+            loaded,
+            members: members.unwrap_or_default(),
+            epoch,
+        })
+    }
+
+    /// Returns whether nothing is left to do now.
+    async fn look_once(&self, partition: Partition) -> Result<bool, LeaseError> {
+        let Look {
+            loaded,
+            members,
+            epoch,
+        } = self.read_members(partition).await?;
+        let (longest_loss, phase) = match epoch {
+            Settled::Written => return Ok(false),
+            Settled::InForce(epoch) => match epoch.longest_loss {
+                None => return Ok(true),
+                Some(longest_loss) => (longest_loss, Phase::InForce),
+            },
             Settled::Reporting(epoch, longest_loss) => {
                 self.report(partition, &loaded, &epoch, longest_loss)
                     .await?;
                 (longest_loss, Phase::Reported)
             }
         };
-        let members = members.unwrap_or_default();
+        let now = self.clock.now();
         let due = {
             let state = self.state(partition).lock();
             let part = Some(&state.part).filter(|part| !part.has_left);
@@ -207,12 +233,20 @@ impl Inner {
 
     async fn leave_one(&self, partition: Partition) -> Result<(), LeaseError> {
         for _ in 0..READS_MAX {
-            let loaded = self.load(partition, Some(LeaseKey::MEMBERS)).await?;
-            let members = self.members(&loaded)?.unwrap_or_default();
-            let Some(next) = members.without(self.incarnation) else {
+            let look = self.read_members(partition).await?;
+            match look.epoch {
+                Settled::Written => continue,
+                Settled::InForce(_) => {}
+                // Nobody waits for the report of a node that has left.
+                Settled::Reporting(epoch, longest_loss) => {
+                    self.report(partition, &look.loaded, &epoch, longest_loss)
+                        .await?;
+                }
+            }
+            let Some(next) = look.members.without(self.incarnation) else {
                 return Ok(());
             };
-            if self.write_members(partition, &loaded, &next).await? {
+            if self.write_members(partition, &look.loaded, &next).await? {
                 return Ok(());
             }
         }

@@ -80,10 +80,12 @@ impl Inner {
         let found = found.and_then(|kept| record::decode_epoch(&kept.value).ok());
         let observation = self.observation(partition, found.as_ref(), loaded, Reports::Lost);
         let epoch = epoch::lose(observation);
-        tracing::error!(
-            store = self.store.store_name(),
-            "store lacks leases that it promised to keep; change store.durable"
-        );
-        self.begin(partition, loaded, &epoch).await.map(drop)
+        if self.begin(partition, loaded, &epoch).await? {
+            tracing::error!(
+                store = self.store.store_name(),
+                "store lacks leases that it promised to keep; change store.durable"
+            );
+        }
+        Ok(())
     }
 }

@@ -57,7 +57,7 @@ pub(crate) async fn admitted(node: &LeasedCounts, policy: &Policy, key: u128, mo
 /// Checks that nothing is granted because what was granted before is unknown.
 pub(crate) async fn check_uncertain(node: &LeasedCounts, policy: &Policy, key: u128) {
     let outcome = acquire(node, policy, key, Cost::ONE).await;
-    check_unreachable(outcome.map(drop), "it is unknown for another");
+    check_closed(outcome.map(drop), "it is unknown for another");
 }
 
 pub(crate) async fn after_secs(secs: u64) {
@@ -81,7 +81,10 @@ async fn a_new_store_is_checked_before_the_first_expected_request() {
         if is_expected {
             node.expect_requests();
         }
-        after_secs(7).await;
+        after_secs(1).await;
+        assert_eq!(node.is_ready(), !is_expected, "five seconds begin");
+        after_secs(6).await;
+        assert!(node.is_ready());
         let outcome = acquire(&node, &log(10), 1, Cost::ONE).await;
         let is_admitted = outcome.is_ok_and(|verdict| verdict.is_allowed());
         assert_eq!(is_admitted, admitted, "expected: {is_expected}");
@@ -210,7 +213,18 @@ async fn requests_in_flight_are_bounded() {
 fn check_unreachable(outcome: Result<(), CountsError>, why: &str) {
     let error = outcome.unwrap_err();
     assert!(matches!(error, CountsError::Unreachable { .. }), "{error}");
-    let source = std::error::Error::source(&error).unwrap().to_string();
+    check_source(&error, why);
+}
+
+/// Checks that a request failed because the store grants nothing.
+fn check_closed(outcome: Result<(), CountsError>, why: &str) {
+    let error = outcome.unwrap_err();
+    assert!(matches!(error, CountsError::Closed { .. }), "{error}");
+    check_source(&error, why);
+}
+
+fn check_source(error: &CountsError, why: &str) {
+    let source = std::error::Error::source(error).unwrap().to_string();
     assert!(source.contains(why), "{source}");
 }
 
@@ -404,7 +418,7 @@ async fn a_new_node_is_granted_nothing_while_the_store_could_forget_it() {
     other.expect_requests();
     after_millis(500).await;
     assert!(!other.is_ready());
-    check_unreachable(
+    check_closed(
         acquire(&other, &log(10), 1, Cost::ONE).await.map(drop),
         "just joined",
     );
@@ -471,17 +485,41 @@ async fn a_member_that_died_with_the_store_means_loss_unless_it_had_left() {
             assert_eq!(admitted(node, &policy, 2, 20).await, 10);
             continue;
         }
-        check_unreachable(
+        check_closed(
             acquire(node, &policy, 2, Cost::ONE).await.map(drop),
             "report",
         );
         after_secs(11).await;
-        check_unreachable(
+        check_closed(
             acquire(node, &policy, 2, Cost::ONE).await.map(drop),
             "assume-empty",
         );
         after_secs(64).await;
         assert_eq!(admitted(node, &policy, 2, 20).await, 10);
+    }
+}
+
+/// A process may end because its store is away. Nobody waits for the report of a member that left.
+#[tokio::test(start_paused = true)]
+async fn a_member_that_leaves_after_a_comeback_reports_before() {
+    for has_store in [true, false] {
+        let (memory, mut nodes) = promising(2).await;
+        let policy = log(10);
+        let (link, leaver) = nodes.pop().unwrap();
+        assert_eq!(admitted(&leaver, &policy, 1, 8).await, 8);
+        memory.roll_back(1_500_000);
+        link.change(|network| network.is_down = !has_store);
+        leaver.finish(false).await;
+        drop(leaver);
+        after_secs(4).await;
+        let (_, node) = &nodes[0];
+        let outcome = acquire(node, &policy, 1, Cost::ONE).await;
+        if has_store {
+            assert!(outcome.unwrap().is_allowed());
+            assert!(admitted(node, &policy, 1, 20).await <= 1);
+        } else {
+            check_closed(outcome.map(drop), "report");
+        }
     }
 }
 
@@ -501,7 +539,7 @@ async fn a_store_that_keeps_all_goes_on_without_those_that_died() {
         let (_, node) = &nodes[0];
         let outcome = acquire(node, &policy, 2, Cost::ONE).await;
         if breaks_its_promise {
-            check_unreachable(outcome.map(drop), "assume-empty");
+            check_closed(outcome.map(drop), "assume-empty");
         } else {
             assert!(outcome.unwrap().is_allowed());
             // The node that died may have leased more than it spent.
