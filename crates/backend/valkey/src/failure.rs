@@ -135,9 +135,11 @@ impl Failure {
         matches!(self, Self::MeantForAnother { .. })
     }
 
-    /// Returns whether the connection is unusable after this. Error replies do not affect it.
+    /// Returns whether the connection is unusable after this. Of error replies, only that of a
+    /// replica affects it.
     pub(crate) fn breaks_connection(&self) -> bool {
-        // It has the data of another server from now on, and shows that to a new connection.
+        // A replica has the data of another server, also when it is a master again. It shows that
+        // to a new connection.
         let is_demoted = matches!(self, Self::ErrorReply { reply, .. } if reply.is("READONLY"));
         is_demoted
             || matches!(

@@ -21,7 +21,6 @@
 //! joined shortly before. If that child had been granted anything and died with the store, nobody
 //! would know of its grants. So a child is granted nothing until its name is safe: when it has been
 //! in the record for longer than the store can forget.
-
 //!
 //! # What a store must have kept
 //!

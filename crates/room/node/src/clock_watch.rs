@@ -127,7 +127,8 @@ impl ClockWatch {
         let most = millis_between(shown, sent_at);
         let ahead_ms = 0_i64.clamp(least.min(most), most.max(least));
         let known = self.stores.lock().insert(owner, ahead_ms);
-        let large = |ahead_ms| Some(ClockDifference { owner, ahead_ms }).filter(|it| it.is_large());
+        let large =
+            |ahead_ms| Some(ClockDifference { owner, ahead_ms }).filter(|known| known.is_large());
         log_change(known.and_then(large), large(ahead_ms));
     }
 }

@@ -11,8 +11,8 @@ use anteroom_testkit::redis_server::{
 use anteroom_valkey::Warning;
 
 use crate::support::{
-    check_rejected, check_unavailable, cluster, counter, full_text, key, sentinel, single, store,
-    write,
+    check_rejected, check_unavailable, cluster, counter, full_text, key, load_when_available,
+    sentinel, single, store, write,
 };
 
 /// Returns an address with name and password.
@@ -297,11 +297,7 @@ async fn the_settings_of_a_server_that_loads_its_log_are_read_afterwards() {
     let store = store(&single(server.port()));
     let error = store.load(&key()).await.unwrap_err();
     check_unavailable(&error, "once its data are loaded");
-    eventually("the data are loaded", async || {
-        store.load(&key()).await.is_ok()
-    })
-    .await;
-    assert_eq!(store.load(&key()).await.unwrap().durability, promise);
+    assert_eq!(load_when_available(&store).await.durability, promise);
 }
 
 #[tokio::test]

@@ -93,9 +93,9 @@ pub struct EpochObservation<'a> {
 pub enum EpochDecision {
     /// The epoch is current.
     InForce(Epoch),
-    /// The store came back, and members have not reported yet. Has the promise that counts.
-    /// Nothing is granted before they have.
-    Reporting(DurationUs),
+    /// The store came back with this epoch, and members have not reported yet. Has the promise that
+    /// counts. Nothing is granted before they have.
+    Reporting(Epoch, DurationUs),
     /// This record must replace the one that was read, and be read again. Nothing is granted
     /// before.
     Write(Epoch),
@@ -109,26 +109,26 @@ pub fn decide(observation: EpochObservation<'_>) -> EpochDecision {
             Some(_) => Before::Lost,
             None => Before::Unknown,
         };
-        return EpochDecision::Write(observation.next(0, before));
+        return EpochDecision::Write(observation.begin(before));
     };
     let later = observation
         .witnessed
         .filter(|seen| found.id.has_missed(*seen));
     if later.is_some() {
-        return EpochDecision::Write(observation.next(found.id.number, Before::Lost));
+        return EpochDecision::Write(observation.begin(Before::Lost));
     }
     let longest_loss = weaker(found.longest_loss, observation.longest_loss);
     if found.identity != observation.identity {
         return match (longest_loss, observation.reports) {
-            (Some(longest_loss), Reports::Missing) => EpochDecision::Reporting(longest_loss),
+            (Some(longest_loss), Reports::Missing) => {
+                EpochDecision::Reporting(*found, longest_loss)
+            }
             (Some(_), Reports::Complete) => EpochDecision::Write(Epoch {
                 identity: observation.identity,
                 longest_loss: observation.longest_loss,
                 ..*found
             }),
-            (None, _) | (_, Reports::Lost) => {
-                EpochDecision::Write(observation.next(found.id.number, Before::Lost))
-            }
+            (None, _) | (_, Reports::Lost) => EpochDecision::Write(observation.begin(Before::Lost)),
         };
     }
     if longest_loss != found.longest_loss {
@@ -145,25 +145,10 @@ pub fn decide(observation: EpochObservation<'_>) -> EpochDecision {
     EpochDecision::InForce(*found)
 }
 
-/// Returns the epoch that begins when the store lacks what it promised to keep.
-#[must_use]
-pub fn lose(observation: EpochObservation<'_>) -> Epoch {
-    let number = observation.record.map_or(0, |found| found.id.number);
-    observation.next(number, Before::Lost)
-}
-
 /// Returns the promise that counts if one node sees one and another node the other.
 #[must_use]
 pub fn weaker(one: Option<DurationUs>, other: Option<DurationUs>) -> Option<DurationUs> {
     Some(one?.max(other?))
-}
-
-/// Returns the epoch that begins when an operator confirms that no client has spent anything. Older
-/// records of clients are void.
-#[must_use]
-pub fn assume_empty(observation: EpochObservation<'_>) -> Epoch {
-    let number = observation.record.map_or(0, |found| found.id.number);
-    observation.next(number, Before::Nothing)
 }
 
 /// Returns the later of two epochs that a node has seen.
@@ -199,7 +184,11 @@ impl EpochId {
 }
 
 impl EpochObservation<'_> {
-    fn next(&self, number: u64, before: Before) -> Epoch {
+    /// Returns the epoch that begins now. After [`Before::Nothing`], older records of clients are
+    /// void: an operator confirms that no client has spent anything.
+    #[must_use]
+    pub fn begin(&self, before: Before) -> Epoch {
+        let number = self.record.map_or(0, |found| found.id.number);
         let seen = self.witnessed.map_or(0, |seen| seen.number);
         Epoch {
             id: EpochId {
@@ -290,7 +279,7 @@ mod tests {
         let mut observation = observation(Some(&old), Some(old.id));
         observation.identity = OTHER_STORE;
         observation.longest_loss = some(2);
-        let reporting = EpochDecision::Reporting(DurationUs(3));
+        let reporting = EpochDecision::Reporting(old, DurationUs(3));
         assert_eq!(decide(observation), reporting);
         observation.reports = Reports::Complete;
         let goes_on = Epoch {
@@ -354,7 +343,7 @@ mod tests {
     #[test]
     fn an_operators_epoch_outranks_every_older_one() {
         let lost = epoch(3, Before::Lost);
-        let empty = assume_empty(observation(Some(&lost), Some(id(3, 7))));
+        let empty = observation(Some(&lost), Some(id(3, 7))).begin(Before::Nothing);
         assert_eq!((empty.id, empty.before), (id(4, 9), Before::Nothing));
         let decision = decide(observation(Some(&empty), Some(lost.id)));
         assert_eq!(decision, EpochDecision::InForce(empty));

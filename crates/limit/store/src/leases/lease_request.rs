@@ -83,8 +83,15 @@ pub(crate) struct Observed<'l> {
     pub(crate) loaded: &'l Loaded,
     /// Time at which the read was sent.
     pub(crate) sent_at: TimestampUs,
-    /// Members, if they were read: `Some(None)` if their record is damaged.
-    pub(crate) members: Option<Option<&'l Members>>,
+    pub(crate) members: SeenMembers<'l>,
+}
+
+/// Record of the members, as far as it was read.
+#[derive(Clone, Copy)]
+pub(crate) enum SeenMembers<'l> {
+    NotRead,
+    Damaged,
+    Read(&'l Members),
 }
 
 /// Outcome of a look at the epoch.
@@ -252,7 +259,7 @@ impl Inner {
             Stepped::Granted(grant) => {
                 self.counters.steps.add(1);
                 Some(FirstTrip::Granted(
-                    self.dated(pending, epoch, &grant, read_at)?,
+                    self.granted_in_step(pending, epoch, &grant, read_at)?,
                 ))
             }
             Stepped::NotTaken(loaded) => Some(FirstTrip::Read(loaded, read_at)),
@@ -262,7 +269,7 @@ impl Inner {
 
     /// Returns the reply for a lease that was granted in one step. If the store's grant differs
     /// from that of [`parent::grant`], one of the two has a defect; the smaller grant is used.
-    fn dated(
+    fn granted_in_step(
         &self,
         pending: &PendingRequest,
         epoch: &Epoch,
@@ -321,7 +328,7 @@ impl Inner {
         let observed = Observed {
             loaded: &loaded,
             sent_at: read_at,
-            members: None,
+            members: SeenMembers::NotRead,
         };
         let epoch = match self.settle(pending.partition, observed).await? {
             Settled::InForce(epoch) => epoch,
@@ -419,10 +426,9 @@ impl Inner {
                 self.handle_in_force(partition, InForce { epoch, token });
                 Ok(Settled::InForce(epoch))
             }
-            (EpochDecision::Reporting(longest_loss), Some(found)) => {
-                Ok(Settled::Reporting(found, longest_loss))
+            (EpochDecision::Reporting(epoch, longest_loss), _) => {
+                Ok(Settled::Reporting(epoch, longest_loss))
             }
-            (EpochDecision::Reporting(_), None) => Err(LeaseError::Unavailable),
             (EpochDecision::Write(epoch), found) => {
                 if let Some(found) = found.filter(|found| found.id == epoch.id) {
                     self.go_on(partition, loaded, (&found, &epoch)).await?;
@@ -463,12 +469,12 @@ impl Inner {
         let promise =
             found.and_then(|found| epoch::weaker(found.longest_loss, observed.loaded.longest_loss));
         match (promise, observed.members) {
-            (Some(longest_loss), Some(Some(members))) => {
+            (Some(longest_loss), SeenMembers::Read(members)) => {
                 let state = self.state(partition).lock();
                 let membership = &state.part.membership;
                 membership.reports(members, longest_loss, self.clock.now())
             }
-            (Some(_), Some(None)) => Reports::Lost,
+            (Some(_), SeenMembers::Damaged) => Reports::Lost,
             _ => Reports::Missing,
         }
     }

@@ -16,7 +16,7 @@ use futures_util::stream::{self, TryStreamExt as _};
 
 use crate::leases::error::LeaseError;
 use crate::leases::inner::Inner;
-use crate::leases::lease_request::{Observed, Settled};
+use crate::leases::lease_request::{Observed, SeenMembers, Settled};
 use crate::leases::record;
 
 /// Grants that a node remembers, at most, so that memory is bounded: 60,000 a second for the usual
@@ -123,11 +123,12 @@ impl Part {
     }
 
     /// Forgets grants that the store cannot forget any more: it replied to a request that was sent
-    /// at `sent_at`, in this epoch.
-    fn forget(&mut self, epoch: &Epoch, longest_loss: DurationUs, sent_at: TimestampUs) {
-        self.grants.retain(|(confirmed_at, entry)| {
-            entry.epoch == epoch.id && sent_at.since(*confirmed_at) <= longest_loss
-        });
+    /// at `sent_at`. Whatever their epoch: the reply may be older than the newest one.
+    fn forget(&mut self, longest_loss: DurationUs, sent_at: TimestampUs) {
+        let is_kept = |confirmed_at| sent_at.since(confirmed_at) > longest_loss;
+        while self.grants.front().is_some_and(|(at, _)| is_kept(*at)) {
+            self.grants.pop_front();
+        }
         if self.grants.capacity() / 4 > self.grants.len() {
             self.grants.shrink_to(self.grants.len() * 2);
         }
@@ -163,14 +164,16 @@ impl Inner {
         let observed = Observed {
             loaded: &loaded,
             sent_at,
-            members: Some(members.as_ref()),
+            members: members
+                .as_ref()
+                .map_or(SeenMembers::Damaged, SeenMembers::Read),
         };
         let epoch = self.settle(partition, observed).await?;
         if let Settled::InForce(epoch) = epoch {
             let mut state = self.state(partition).lock();
             state.part.opens_at = now + epoch.closed_for(loaded.now);
             if let Some(longest_loss) = epoch.longest_loss {
-                state.part.forget(&epoch, longest_loss, sent_at);
+                state.part.forget(longest_loss, sent_at);
             }
         }
         Ok(Look {
@@ -364,7 +367,7 @@ impl Inner {
                 return Ok(());
             };
             if longest_loss == DurationUs::ZERO {
-                self.lose(partition, came_back).await?;
+                self.lose(partition, came_back, epoch).await?;
                 return Err(LeaseError::Unavailable);
             }
             let write = Write {
@@ -384,7 +387,6 @@ impl Inner {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_limit::leases::epoch::Before;
     use anteroom_limit::policy::Policy;
     use anteroom_limit::rate::Rate;
     use anteroom_limit::sliding_log::SlidingLog;
@@ -396,16 +398,6 @@ mod tests {
         number: 1,
         random: 1,
     };
-
-    fn epoch(number: u64) -> Epoch {
-        Epoch {
-            id: EpochId { number, ..ID },
-            identity: StoreIdentity(1),
-            began_at: TimestampUs(0),
-            before: Before::Nothing,
-            longest_loss: Some(LOSS),
-        }
-    }
 
     fn entry() -> GrantEntry {
         let rate = Rate::new(10, DurationUs::from_secs(60)).unwrap();
@@ -448,12 +440,12 @@ mod tests {
         let mut part = Part::new(1);
         part.handle_grant(TimestampUs(1_000), entry());
         part.handle_grant(TimestampUs(1_010), entry());
-        part.forget(&epoch(1), LOSS, TimestampUs(1_100));
+        part.forget(LOSS, TimestampUs(1_100));
         assert_eq!(part.grants.len(), 2);
-        part.forget(&epoch(1), LOSS, TimestampUs(1_101));
+        part.forget(LOSS, TimestampUs(1_101));
         assert_eq!(part.grants.len(), 1);
-        // In another epoch everything counts as spent.
-        part.forget(&epoch(2), LOSS, TimestampUs(1_101));
-        assert_eq!(part.grants.len(), 0);
+        // A reply to an earlier request confirms nothing.
+        part.forget(LOSS, TimestampUs(900));
+        assert_eq!(part.grants.len(), 1);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::lease_store::{Loaded, Partition};
-use anteroom_limit::leases::epoch;
+use anteroom_limit::leases::epoch::{Before, Epoch};
 use anteroom_limit::leases::members::Reports;
 use futures_util::future::join_all;
 use tokio::time::{MissedTickBehavior, interval};
@@ -62,7 +62,7 @@ impl Inner {
             let found = found.and_then(|kept| record::decode_epoch(&kept.value).ok());
             let observation =
                 self.observation(partition, found.as_ref(), &loaded, Reports::Missing);
-            let epoch = epoch::assume_empty(observation);
+            let epoch = observation.begin(Before::Nothing);
             if self.begin(partition, &loaded, &epoch).await? {
                 self.witness(partition, epoch.id);
                 return Ok(());
@@ -75,11 +75,10 @@ impl Inner {
         &self,
         partition: Partition,
         loaded: &Loaded,
+        found: &Epoch,
     ) -> Result<(), LeaseError> {
-        let found = loaded.epoch.as_ref();
-        let found = found.and_then(|kept| record::decode_epoch(&kept.value).ok());
-        let observation = self.observation(partition, found.as_ref(), loaded, Reports::Lost);
-        let epoch = epoch::lose(observation);
+        let observation = self.observation(partition, Some(found), loaded, Reports::Lost);
+        let epoch = observation.begin(Before::Lost);
         if self.begin(partition, loaded, &epoch).await? {
             tracing::error!(
                 store = self.store.store_name(),

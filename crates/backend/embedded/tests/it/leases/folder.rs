@@ -165,6 +165,6 @@ pub(crate) fn before(loaded: &Loaded, witnessed: Option<EpochId>) -> Before {
     });
     match decision {
         EpochDecision::InForce(epoch) | EpochDecision::Write(epoch) => epoch.before,
-        EpochDecision::Reporting(_) => unreachable!("a file promises nothing"),
+        EpochDecision::Reporting(..) => unreachable!("a file promises nothing"),
     }
 }

@@ -212,7 +212,7 @@ impl Node {
         };
         let epoch = match self.decide_epoch(loaded, random) {
             EpochDecision::InForce(epoch) => epoch,
-            EpochDecision::Reporting(_) => return None,
+            EpochDecision::Reporting(..) => return None,
             EpochDecision::Write(epoch) => {
                 let expected = loaded.expected_epoch();
                 return Some((Message::SwapEpoch { expected, epoch }, again));
