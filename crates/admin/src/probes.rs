@@ -57,14 +57,15 @@ impl Ready {
             if is_waiting && !node.rooms().iter().all(|room| has_synced(room)) {
                 return Readiness::not("the store has not replied yet");
             }
-            let is_joining = || {
-                let rooms = node.rooms();
-                let mut limits = extras.read().limits.into_values();
-                rooms.iter().any(|room| is_unsafe(room))
-                    || limits.any(|limit| limit.is_joining_store)
-            };
-            if is_waiting && is_joining() {
+            if is_waiting && node.rooms().iter().any(|room| is_unsafe(room)) {
                 return Readiness::not("the store could still forget this node");
+            }
+            let is_joining = |extras: &dyn Extras| {
+                let mut limits = extras.read().limits.into_values();
+                limits.any(|limit| limit.is_joining_store)
+            };
+            if is_waiting && is_joining(extras) {
+                return Readiness::not("the store of a limit grants this node nothing yet");
             }
             self.has_been.store(true, Ordering::Relaxed);
         }

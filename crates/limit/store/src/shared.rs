@@ -278,14 +278,17 @@ impl CountsError {
     }
 }
 
-/// Formats an error with its causes on one line.
+/// Formats an error with its causes on one line. Causes that are the same are named once.
 #[must_use]
 pub fn chain(error: &CountsError) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        text.push_str(": ");
-        text.push_str(&cause.to_string());
+        let next = cause.to_string();
+        if !text.contains(&next) {
+            text.push_str(": ");
+            text.push_str(&next);
+        }
         source = cause.source();
     }
     text
@@ -364,6 +367,16 @@ mod tests {
         let rejected = "the limit \"api\" by sliding-log needs transactions; memcached offers \
                        atomic adds only";
         assert_eq!(check(Needs::AtomicAdd, &log), Err(rejected.to_owned()));
+    }
+
+    #[test]
+    fn a_cause_that_repeats_its_effect_is_named_once() {
+        let unreachable = |source| CountsError::Unreachable {
+            store_name: "valkey".to_owned(),
+            source,
+        };
+        let error = unreachable(Box::new(unreachable("it is down".into())));
+        assert_eq!(chain(&error), "valkey is unavailable: it is down");
     }
 
     #[test]

@@ -49,7 +49,7 @@ async fn a_node_that_never_reached_its_store_is_ready_after_ten_seconds() {
 }
 
 #[tokio::test]
-async fn a_node_is_not_ready_while_the_store_of_a_limit_could_forget_it() {
+async fn a_node_is_not_ready_while_the_store_of_a_limit_grants_it_nothing() {
     let limit = LimitStats {
         is_joining_store: true,
         ..LimitStats::default()
@@ -59,7 +59,11 @@ async fn a_node_is_not_ready_while_the_store_of_a_limit_could_forget_it() {
         ..ExtraStats::default()
     };
     let bench = Bench::with_extras(extras).await;
-    check_ready(&bench, Some("the store could still forget this node")).await;
+    check_ready(
+        &bench,
+        Some("the store of a limit grants this node nothing yet"),
+    )
+    .await;
     bench.clock.advance(DurationMs(10_000));
     check_ready(&bench, None).await;
     bench.stop().await;
