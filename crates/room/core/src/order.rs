@@ -72,10 +72,11 @@ impl Lottery {
             0
         };
         self.round = round;
-        self.wins_below = if slots >= waiting {
+        let winners = with_allowance(slots);
+        self.wins_below = if winners >= waiting {
             u64::MAX
         } else {
-            u64::MAX / u64::from(waiting) * u64::from(slots)
+            u64::MAX / u64::from(waiting) * u64::from(winners)
         };
     }
 
@@ -85,6 +86,15 @@ impl Lottery {
         key.draw(visitor, self.round) < self.wins_below
             || key.draw(visitor, self.round.wrapping_sub(1)) < self.won_below
     }
+}
+
+/// Returns the winners to draw on average, so that there are seldom fewer than slots. Their number
+/// varies by its square root, and some do not come back.
+fn with_allowance(slots: u32) -> u32 {
+    if slots == 0 {
+        return 0;
+    }
+    slots.saturating_add(2 * slots.isqrt() + 2)
 }
 
 #[cfg(test)]

@@ -14,8 +14,11 @@ use crate::time::{DurationMs, Minute, Timestamp};
 /// syncs, and one that is lost.
 pub(super) const GRANT_AHEAD: DurationMs = DurationMs(4_000);
 
-/// Round trip to the root from which on a visitor does not wait for it.
+/// Round trip to the root from which on slots are here before their visitors ask for them.
 const FAR: DurationMs = DurationMs(200);
+
+/// Slots kept for chance while visitors are active anywhere, beside those for recent traffic.
+const CHANCE: u32 = 3;
 
 /// Fewest slots requested when the first visitors come and many are free: during a round trip many
 /// more visitors come.
@@ -124,16 +127,16 @@ impl Ledger {
     }
 
     /// Returns how many slots to keep without a request for them, so that a newcomer seldom waits
-    /// for a far round trip. As many as recent traffic used at its height, and twice what is
-    /// missing, since beginning traffic grows. At most a quarter of this data center's part of the
-    /// free slots, and none while visitors wait.
+    /// for a far round trip. As many as recent traffic used at its height, a few for chance, and
+    /// twice what is missing, since beginning traffic grows. At most half of this data center's
+    /// part of the free slots: it shrinks as the room fills. None while visitors wait.
     pub(super) fn spare_slots(&self, missing: u32) -> u32 {
         let Some(upstream) = self.upstream.as_deref() else {
             return 0;
         };
         let root = &upstream.snapshot;
         let height = upstream.demand.height.div_ceil(16);
-        let is_calm = height == 0 && missing == 0;
+        let is_calm = root.active == 0 && missing == 0;
         if is_calm || root.waiting > 0 || root.reopens_at.is_some() {
             return 0;
         }
@@ -143,8 +146,8 @@ impl Ledger {
             0
         };
         let free = u64::from(root.seats_free.min(root.admissions_free));
-        let part = free * u64::from(self.sums.nodes) / u64::from(root.nodes.max(1)) / 4;
-        saturating_u32(part).min(growth.max(height + 1))
+        let part = free * u64::from(self.sums.nodes) / u64::from(root.nodes.max(1)) / 2;
+        saturating_u32(part).min(growth.max(height + CHANCE))
     }
 
     /// Returns the balance to keep until the next reply: what is missing, and as much as was
