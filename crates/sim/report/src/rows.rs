@@ -62,11 +62,12 @@ pub(super) const NOTES: [&str; 9] = [
      each moment.",
     "Violations of the product's invariants, counted up to 100. Only leases keep limits as an \
      invariant.",
-    "New visitors who were queued although a seat and an admission were free somewhere at that \
-     moment, as a share of all new visitors. Admissions that pacing reserves for the rest of the \
-     minute count as free.",
-    "Those of them who came while no earlier visitor waited, as a share of all new visitors. \
-     There was no reason to queue them. The others waited behind earlier visitors.",
+    "New visitors who were queued although no earlier visitor waited and a slot was free, as a \
+     share of all new visitors. A slot is a seat and an admission, anywhere. There was no reason \
+     to queue them.",
+    "New visitors who were queued while a slot was free, as a share of all new visitors. Nearly \
+     all of them queue behind earlier visitors, who take that slot with their next request. So a \
+     high share is no fault. Admissions that pacing reserves for the rest of the minute count as free.",
     "The larger of two shares when the first visitor was queued: seats taken of all seats, and \
      this minute's admissions of all admissions. 100 % is ideal.",
     "Mean use of the limit that binds while visitors waited. It is measured from a minute after \
@@ -121,11 +122,11 @@ pub(super) const GROUPS: [Group; 6] = [
     Group {
         title: "Queueing too early, too late",
         rows: &[
-            noted("queued although a slot was free", 3, |f| {
-                plain(percent(f.queued_although_free))
-            }),
-            noted("  of them first in the queue", 4, |f| {
+            noted("queued first in line though free", 3, |f| {
                 plain(percent(f.queued_although_free_and_first))
+            }),
+            noted("queued while a slot was free", 4, |f| {
+                plain(percent(f.queued_although_free))
             }),
             noted("utilization when queueing began", 5, |f| {
                 share(f.utilization_at_first_queue)

@@ -18,7 +18,7 @@ use crate::latency::Durations;
 
 /// Period in which due visitors are sent: the finest resolution of timers.
 const TICK: Duration = Duration::from_millis(1);
-/// Timeout of the last visitors; a decision takes at most 250 ms.
+/// Timeout of the last visitors; a decision takes at most a second.
 const LAST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Plan of arrivals. The same plan yields the same visitors.

@@ -237,10 +237,12 @@ fn push_frame(text: &mut String) {
              How to read the tables:\n\
              \n\
              - *Above* is the largest excess over a limit.\n\
-             - *Waited although a slot was free* is the share of new visitors who waited while a \
-             slot was free. A slot is a seat and an admission at some node or store. Some are \
-             unavoidable. When a new minute begins, its slots are free until the waiting \
-             visitors have polled again. A new visitor within these seconds waits behind them.\n\
+             - *First in line though free* is the share of new visitors who were queued although \
+             no earlier visitor waited and a slot was free. A slot is a seat and an admission at \
+             some node or store.\n\
+             - *Waited while a slot was free* is the share of all new visitors who waited while a \
+             slot was free. Behind earlier visitors that is no fault: the slot is meant for them, \
+             and they take it with their next request.\n\
              - *Filled* is how much of the limit that binds was used while visitors waited.\n\
              - *Added latency* is the time that a new visitor waits for the decision itself.\n\
              \n",
@@ -261,8 +263,8 @@ fn push_cost(text: &mut String) {
          it has none, the visitor waits for a round trip to the data center. If the data center \
          has none either, it waits for one to the root. On a calm day nodes return idle slots, so \
          that a node rarely has one when a visitor comes, and the short trip is usual. No visitor \
-         waits longer than 250 ms for a decision. When all stores fail, admissions stop as soon as \
-         the leases expire, and active visitors stay.\n\
+         waits longer than a second for a decision. When all stores fail, admissions stop as soon \
+         as the leases expire, and active visitors stay.\n\
          \n\
          These are small simulations, made to fit into a test, with one set of visitors and one \
          seed. Look at the size of a difference, not at its last digit.\n\
@@ -272,9 +274,10 @@ fn push_cost(text: &mut String) {
 
 fn push_table(text: &mut String, outcomes: &[Outcome]) {
     text.push_str(
-        "| | above the seats | above the admissions | waited although a slot was free | filled | \
+        "| | above the seats | above the admissions | first in line though free | waited \
+         while a slot was free | filled | \
          half waited less than | added latency: half, 99 % |\n\
-         | --- | ---: | ---: | ---: | ---: | ---: | ---: |\n",
+         | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n",
     );
     for outcome in outcomes {
         let stats = &outcome.stats;
@@ -282,10 +285,11 @@ fn push_table(text: &mut String, outcomes: &[Outcome]) {
         push(
             text,
             format_args!(
-                "| `{}` | {} | {} | {} | {} | {} | {}, {} |\n",
+                "| `{}` | {} | {} | {} | {} | {} | {} | {}, {} |\n",
                 words::allocation(outcome.allocation),
                 above(stats.above_seats, limits.total_active_users),
                 above(stats.above_rate, limits.new_users_per_minute),
+                percent(stats.queued_although_free_and_first),
                 percent(stats.queued_although_free),
                 stats
                     .fill_while_overloaded

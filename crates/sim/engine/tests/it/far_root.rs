@@ -1,0 +1,84 @@
+//! Deployments whose root is far from their data centers.
+
+use anteroom_room::rules::AllocationKind;
+use anteroom_sim::outcome::Outcome;
+use anteroom_sim::run;
+use anteroom_sim::scenario::file::ScenarioText;
+
+/// Runs an overloaded room of two data centers whose root is `one_way_ms` away.
+fn simulate(seats: u32, method: &str, one_way_ms: u32) -> Outcome {
+    let data_center = |name: &str| {
+        let most = one_way_ms + 2;
+        format!(
+            "[[data_center]]\nname = \"{name}\"\nnodes = 2\nshare = 50\n\
+             to_global = [\"{one_way_ms}ms\", \"{most}ms\"]\n"
+        )
+    };
+    let (a, b) = (data_center("a"), data_center("b"));
+    // A visitor is active for some 100 s.
+    let per_second = f64::from(seats) / 20.0;
+    let per_minute = 24 + 4 * seats;
+    let text = format!(
+        "name = \"far-root\"\nabout = \"A far root.\"\nstarts_at = \"2030-03-15T12:00:00Z\"\n\
+         length = \"90m\"\n{a}{b}\
+         [room.shop]\ntotal_active_users = {seats}\nnew_users_per_minute = {per_minute}\n\
+         session_duration = \"1m\"\nqueueing_method = \"{method}\"\n\
+         [[room.shop.arrivals]]\nkind = \"constant\"\nfrom = \"10s\"\nper_second = {per_second}\n\
+         [room.shop.visitors]\npages = 3\nthink_time = \"20s\"\npatience = \"5m\"\n\
+         changes_node = 0.5\n"
+    );
+    let text = ScenarioText {
+        source: "far-root",
+        name: "far-root",
+        text: &text,
+        folder: None,
+    };
+    let scenario = text
+        .read(&[])
+        .unwrap_or_else(|problems| panic!("{problems}"));
+    run(&scenario, 0, AllocationKind::Leases, &mut |_| {})
+}
+
+/// Returns the use of the binding limit while visitors wait.
+fn fill(outcome: &Outcome) -> f64 {
+    assert_eq!(outcome.violations, []);
+    outcome.stats.fill_while_overloaded.expect("visitors wait")
+}
+
+fn assert_far_is_nearly_as_full(method: &str) {
+    for seats in [2, 10, 100] {
+        let near = fill(&simulate(seats, method, 20));
+        let far = fill(&simulate(seats, method, 200));
+        println!("{method}, {seats} seats: {near:.3} at 40 ms, {far:.3} at 400 ms");
+        assert!(
+            far >= 0.97 * near,
+            "{method}, {seats} seats: {far} of {near}"
+        );
+    }
+}
+
+#[test]
+fn a_far_root_costs_fifo_at_most_three_percent_of_the_fill() {
+    assert_far_is_nearly_as_full("fifo");
+}
+
+#[test]
+fn a_far_root_costs_random_at_most_three_percent_of_the_fill() {
+    assert_far_is_nearly_as_full("random");
+}
+
+#[test]
+fn a_quiet_room_queues_nobody_for_a_far_root() {
+    let text = include_str!("../../scenarios/slow-ramp-to-95-percent.toml");
+    let text = ScenarioText {
+        source: "slow-ramp",
+        name: "slow-ramp",
+        text,
+        folder: None,
+    };
+    let scenario = text
+        .read(&[])
+        .unwrap_or_else(|problems| panic!("{problems}"));
+    let outcome = run(&scenario, 0, AllocationKind::Leases, &mut |_| {});
+    assert_eq!(outcome.stats.queued_although_free_and_first, 0.0);
+}
