@@ -117,6 +117,7 @@ impl Case {
         Setup {
             nodes: self.nodes,
             global_delays: Delays::each_way(Duration::from_millis(self.round_trip_ms / 2)),
+            is_recorded: false,
             room: format!("queueing_method = \"{}\"", self.method),
             ..Setup::new(self.limits(), self.session_secs)
         }

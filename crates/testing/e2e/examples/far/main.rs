@@ -9,8 +9,10 @@
 
 mod cases;
 mod machine;
+mod raw;
 mod report;
 
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -42,8 +44,11 @@ struct Options {
     /// List the cases and measure nothing.
     #[arg(long)]
     list: bool,
+    /// Write what each visitor was told, one file for each case, into this folder.
+    #[arg(long, value_name = "FOLDER")]
+    log: Option<PathBuf>,
     /// Seconds in which newcomers come, in each case.
-    #[arg(long, value_name = "N", default_value_t = 12,
+    #[arg(long, value_name = "N", default_value_t = 10,
         value_parser = clap::value_parser!(u64).range(1..=600))]
     seconds: u64,
     /// Seed of the arrivals.
@@ -130,6 +135,11 @@ fn measure(case: Case, options: &Options) -> Row {
     let sending = load.spawn(async move { NewcomerLog::of(&routes, &nodes, &plan).await });
     let log = load.block_on(sending).expect("no visitor panics");
     let idle = CpuTimes::now().idle_since(before);
+    if let Some(folder) = &options.log
+        && let Err(error) = raw::write(folder, &case, &log)
+    {
+        eprintln!("error: writing into {}: {error}", folder.display());
+    }
     let findings = Findings::of(&log, case.limits(), lasts);
     let verdict = servers.block_on(async { cluster.origin().verdict() });
     servers.block_on(async { drop(cluster) });
