@@ -23,6 +23,9 @@ const SECONDS_PART: u32 = 30;
 /// Least admissions of a second, for small limits.
 const SECOND_MIN: u32 = 3;
 
+/// Time in which an admitted visitor gets its page, if the machine is not too slow.
+const PAGE_WITHIN: Duration = Duration::from_secs(1);
+
 /// What a log shows.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
@@ -41,10 +44,11 @@ pub struct Findings {
     pub though_free_for_all: u64,
     /// Share of taken seats when the first newcomer was told to wait.
     pub utilization_at_first_queue: Option<f64>,
-    /// Mean share of taken seats while anybody waited.
-    pub fill_while_waiting: Option<f64>,
-    /// Time in which anybody waited.
-    pub waited_for: Duration,
+    /// Mean share of taken seats while overloaded: as many visitors were active, waited or asked as
+    /// there are seats, or more.
+    pub fill_while_overloaded: Option<f64>,
+    /// Time in which the room was overloaded.
+    pub overloaded_for: Duration,
     /// Time from the first request to its response.
     pub decision: Latencies,
     /// For each admission while others waited: by how much the visitor came later than the one who
@@ -62,7 +66,7 @@ pub struct Findings {
     pub ahead: Vec<Ahead>,
     /// Requests without a response that a visitor understands.
     pub failed: u64,
-    /// Admitted visitors who never got their page.
+    /// Admitted visitors who did not get their page in time.
     pub without_page: u64,
 }
 
@@ -94,7 +98,8 @@ impl Findings {
             }
             if let Some(at) = visit.admitted_at() {
                 admissions.push(at);
-                findings.without_page += u64::from(visit.seat_ends_at.is_none());
+                let had_time = at + PAGE_WITHIN <= log.ended_at;
+                findings.without_page += u64::from(had_time && visit.seat_ends_at.is_none());
             }
         }
         admissions.sort_unstable();

@@ -70,9 +70,17 @@ pub(crate) fn all() -> Vec<Case> {
             ..at(100, 200_000)
         },
         at(100, 200_000),
-        at(1_000, 2_000),
-        at(1_000, 200_000),
+        // Two processors do not carry four nodes at this rate, and those who poll.
         Case {
+            nodes: 1,
+            ..at(1_000, 2_000)
+        },
+        Case {
+            nodes: 1,
+            ..at(1_000, 200_000)
+        },
+        Case {
+            nodes: 1,
             round_trip_ms: 400,
             ..at(1_000, 200_000)
         },
@@ -92,6 +100,9 @@ impl Case {
         let mut name = format!("{per_second_at_node}/s-{seats}-seats-{method}-{round_trip_ms}ms");
         if self.per_minute != NO_LIMIT {
             name += &format!("-{}-a-minute", self.per_minute);
+        }
+        if self.nodes != BASE.nodes {
+            name += &format!("-{}-nodes", self.nodes * 2);
         }
         if self.stays_secs > 0 {
             name += "-staying";

@@ -59,7 +59,7 @@ pub(crate) fn legend() -> &'static str {
      from rest: those of them before the first seat ended\n\
      free for all: told to wait although everybody who waited or asked could have been admitted\n\
      full at first queue: seats taken when the first newcomer was told to wait\n\
-     fill: seats taken while anybody waited\n\
+     fill: seats taken while at least as many visitors were there as seats\n\
      decision: from a newcomer's request to the response\n\
      inversion: by how much an admitted visitor came later than one who still waited\n\
      ahead: people ahead, as polls told, and the truth (medians); how far off\n\
@@ -101,7 +101,7 @@ impl Row {
             found.first_though_free_from_rest.to_string(),
             found.though_free_for_all.to_string(),
             percent(found.utilization_at_first_queue),
-            percent(found.fill_while_waiting),
+            percent(found.fill_while_overloaded),
             quantiles(&found.decision),
             quantiles(&found.inversion),
             ahead,
@@ -142,8 +142,8 @@ impl Row {
             "first_though_free_from_rest": found.first_though_free_from_rest,
             "though_free_for_all": found.though_free_for_all,
             "utilization_at_first_queue": found.utilization_at_first_queue,
-            "fill_while_waiting": found.fill_while_waiting,
-            "waited_ms": millis(found.waited_for),
+            "fill_while_overloaded": found.fill_while_overloaded,
+            "overloaded_ms": millis(found.overloaded_for),
             "decision_ms": quantiles_json(&found.decision),
             "inversion_ms": quantiles_json(&found.inversion),
             "admitted": found.admitted,

@@ -137,8 +137,9 @@ impl<'a> Sweep<'a> {
     /// Adds the time between two events to the fill.
     fn fill(&mut self, from: Duration, to: Duration) {
         let lasted = to.min(self.until).saturating_sub(from);
-        if self.waiting.count() > 0 {
-            self.findings.waited_for += lasted;
+        let wanted = self.active + self.asking + self.waiting.count();
+        if wanted >= u64::from(self.limits.total_active_users) {
+            self.findings.overloaded_for += lasted;
             self.filled += lasted.as_secs_f64() * self.utilization();
         }
     }
@@ -242,8 +243,8 @@ impl<'a> Sweep<'a> {
             findings.first_though_free_from_rest += u64::from(is_first && told.is_from_rest);
             findings.though_free_for_all += u64::from(never(&self.not_free, told));
         }
-        let waited = self.findings.waited_for.as_secs_f64();
-        self.findings.fill_while_waiting = (waited > 0.0).then(|| self.filled / waited);
+        let lasted = self.findings.overloaded_for.as_secs_f64();
+        self.findings.fill_while_overloaded = (lasted > 0.0).then(|| self.filled / lasted);
         self.findings
     }
 }

@@ -110,12 +110,16 @@ fn a_used_up_minute_or_second_is_a_reason_to_wait() {
 }
 
 #[test]
-fn the_fill_counts_while_anybody_waits_and_newcomers_come() {
-    // One of two seats is taken; one visitor waits from 6 s to 8 s, when newcomers end to come.
-    let found = findings(2, vec![admitted(0, 9_500), queued(5_900, 6_000)]);
-    assert_eq!(found.waited_for, millis(2_000));
-    let fill = found.fill_while_waiting.unwrap();
+fn the_fill_counts_while_overloaded_and_newcomers_come() {
+    // One of two seats is taken; another visitor asks and waits from 6 s on, until newcomers end to
+    // come at 8 s.
+    let visits = vec![admitted(0, 9_500), queued(6_000, 6_100)];
+    let found = findings(2, visits.clone());
+    assert_eq!(found.overloaded_for, millis(2_000));
+    let fill = found.fill_while_overloaded.unwrap();
     assert!((fill - 0.5).abs() < 1e-9, "{fill}");
+    // With a seat for everybody there is no overload.
+    assert_eq!(findings(3, visits).fill_while_overloaded, None);
 }
 
 #[test]
@@ -160,4 +164,12 @@ fn the_most_admissions_of_a_second_do_not_depend_on_the_clock() {
     let found = findings(9, visits.to_vec());
     assert_eq!((found.admitted, found.most_in_a_second), (5, 4));
     assert_eq!(found.most_in_60_s, 5);
+}
+
+#[test]
+fn an_admitted_visitor_without_a_page_is_noticed_unless_the_log_ends() {
+    let without = |at| visit(&[(0, 10, WAITS), (at, at, Told::Admitted)], None);
+    assert_eq!(findings(9, vec![without(8_900)]).without_page, 1);
+    assert_eq!(findings(9, vec![without(9_100)]).without_page, 0);
+    assert_eq!(findings(9, vec![admitted(0, 9_000)]).without_page, 0);
 }
