@@ -34,11 +34,11 @@ pub(crate) enum Benchmark {
     /// the stores and the capacity of one server, and compares them with the targets. Needs
     /// redis-server. Takes about six minutes on an otherwise idle machine.
     Cluster(cluster::Options),
-    /// Who must wait although a seat is free, at real nodes far from the root.
+    /// Visitors who are queued although a seat is free, at real nodes far from the root.
     ///
     /// Two data centers are 200 or 400 ms there and back from the store of the root. Newcomers come
-    /// to all nodes at a fixed rate, from rest. Prints a row for each case, and fails if a limit was
-    /// exceeded. Needs redis-server. Takes about five minutes after the build, on an otherwise idle
+    /// to all nodes at a fixed rate, from rest. Prints a row for each case. An exceeded limit is a
+    /// failure. Needs redis-server. Takes about five minutes after the build, on an otherwise idle
     /// machine.
     Far(far::Options),
     /// Cost of the gateway per request, compared with hyper alone, nginx and haproxy.

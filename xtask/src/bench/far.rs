@@ -1,8 +1,8 @@
 //! Benchmark of nodes far from the root, `cargo xtask bench far`: who must wait although a seat is
 //! free.
 //!
-//! This builds the program and the example `far` of `anteroom-e2e`, optimized, and runs the example,
-//! which starts the program as nodes, measures and prints.
+//! This builds the program and the example `far` of `anteroom-e2e`, optimized. The example starts
+//! the program as nodes, measures and prints.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -21,7 +21,7 @@ use crate::cluster::BINARY;
   cargo xtask bench far --case 1000/s --case random    those with one of these in their name
   cargo xtask bench far --json -- --seconds 30         longer, as JSON
   cargo xtask bench far -- --list                      the names of the cases
-  cargo xtask bench far -- --log /tmp/far              also write what each visitor was told")]
+  cargo xtask bench far -- --log far-logs              also write all requests and outcomes")]
 pub(crate) struct Options {
     /// Print JSON instead of a table.
     #[arg(long)]

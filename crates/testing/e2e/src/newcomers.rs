@@ -1,10 +1,10 @@
-//! What a log of newcomers shows about a room, from outside: who had to wait although a seat was
+//! Findings about a room in a log of newcomers, from outside: who had to wait although a seat was
 //! free, how full the room was, and who was admitted before others.
 //!
 //! Pure: the log and the limits are all that it reads. It knows what the visitors know. A visitor
 //! takes part from its first request on, because nobody outside knows when a node decides. A seat
-//! is taken from the response on until the end that its ticket has. So a visitor counts as told to
-//! wait for nothing only if no order of the decisions explains it.
+//! is taken from the response on until the end that its ticket has. So a visitor counts as
+//! queued for nothing only if no order of the decisions explains it.
 
 mod sweep;
 #[cfg(test)]
@@ -18,7 +18,7 @@ use anteroom_testkit::load::{Latencies, NewcomerLog};
 use self::sweep::Sweep;
 
 /// Part of a minute's admissions that one second may use. The rest of a second's visitors may
-/// have to wait, so they do not count as told to wait for nothing.
+/// have to wait, so they do not count as queued for nothing.
 const SECONDS_PART: u32 = 30;
 /// Least admissions of a second, for small limits.
 const SECOND_MIN: u32 = 3;
@@ -26,23 +26,23 @@ const SECOND_MIN: u32 = 3;
 /// Time in which an admitted visitor gets its page, if the machine is not too slow.
 const PAGE_WITHIN: Duration = Duration::from_secs(1);
 
-/// What a log shows.
+/// Findings in a log.
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     /// Newcomers who sent a request.
     pub newcomers: u64,
-    /// Newcomers whose first response told them to wait.
-    pub told_to_wait: u64,
+    /// Newcomers whose first response queued them.
+    pub queued: u64,
     /// Those of them who were first in line, with a seat and an admission free, all the time from
     /// the request to the response.
     pub first_though_free: u64,
-    /// Those of [`Findings::first_though_free`] who were told so before the first seat ended: no
+    /// Those of [`Findings::first_though_free`] who were queued before the first seat ended: no
     /// node could wait for the end of a session to be counted.
     pub first_though_free_from_rest: u64,
-    /// Newcomers told to wait although seats were free for them, for all who waited and for all
+    /// Newcomers queued although seats were free for them, for all who waited and for all
     /// whose request was on its way.
     pub though_free_for_all: u64,
-    /// Share of taken seats when the first newcomer was told to wait.
+    /// Share of taken seats when the first newcomer was queued.
     pub utilization_at_first_queue: Option<f64>,
     /// Mean share of taken seats while overloaded: as many visitors were active, waited or asked as
     /// there are seats, or more.
@@ -51,9 +51,12 @@ pub struct Findings {
     pub overloaded_for: Duration,
     /// Time from the first request to its response.
     pub decision: Latencies,
-    /// For each admission while others waited: by how much the visitor came later than the one who
-    /// had waited longest; zero if it came first.
+    /// Time by which an admitted visitor came later than the one who had waited longest; zero if it
+    /// came first. Admissions while nobody waited are left out.
     pub inversion: Latencies,
+    /// Newcomers admitted by their first request while others waited who had come more than a
+    /// second earlier. Visitors of one second have no order.
+    pub overtaking: u64,
     /// Delay of the first requests against the plan, by a machine that is too slow.
     pub late: Latencies,
     /// Admissions.
@@ -62,7 +65,7 @@ pub struct Findings {
     pub most_in_a_second: usize,
     /// Most admissions in any sixty seconds.
     pub most_in_60_s: usize,
-    /// Numbers of people ahead that visitors were told, and the truth at that moment.
+    /// Numbers of people ahead that responses show, and the truth at that moment.
     pub ahead: Vec<Ahead>,
     /// Requests without a response that a visitor understands.
     pub failed: u64,
@@ -73,8 +76,8 @@ pub struct Findings {
 /// Number of people ahead.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Ahead {
-    /// As the response told.
-    pub told: u64,
+    /// Number in the response.
+    pub shown: u64,
     /// Visitors who waited and had come earlier.
     pub truth: u64,
 }
@@ -109,21 +112,22 @@ impl Findings {
         findings
     }
 
-    /// Returns the difference of what was told and the truth, of so many percent of all at most.
+    /// Returns the quantile of so many percent of the difference between what was shown and the
+    /// truth.
     #[must_use]
     pub fn ahead_error(&self, percent: usize) -> u64 {
         let errors = self.ahead.iter();
         quantile(
-            errors.map(|ahead| ahead.told.abs_diff(ahead.truth)),
+            errors.map(|ahead| ahead.shown.abs_diff(ahead.truth)),
             percent,
         )
     }
 
-    /// Returns the median of what was told, and of the truth.
+    /// Returns the median of what was shown, and of the truth.
     #[must_use]
     pub fn ahead_medians(&self) -> Ahead {
         Ahead {
-            told: quantile(self.ahead.iter().map(|ahead| ahead.told), 50),
+            shown: quantile(self.ahead.iter().map(|ahead| ahead.shown), 50),
             truth: quantile(self.ahead.iter().map(|ahead| ahead.truth), 50),
         }
     }

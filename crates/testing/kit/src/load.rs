@@ -27,7 +27,7 @@ use self::browser::Browser;
 pub use self::browser::PageRequest;
 pub use self::counters::VisitorCounts;
 pub use self::habits::Habits;
-pub use self::newcomers::{Exchange, NewcomerLog, NewcomerPlan, Told, Visit};
+pub use self::newcomers::{Exchange, NewcomerLog, NewcomerPlan, RequestOutcome, Visit};
 pub use self::routes::{NodeAddress, NodeAt, NodeChoice, NodeRoutes};
 use self::visitor::Visitor;
 

@@ -1,8 +1,8 @@
 //! Nodes far from the root, under newcomers: `cargo xtask bench far` builds and runs it.
 //!
 //! Two data centers have their own stores. A relay delays what they exchange with the store of the
-//! root. Newcomers come to all nodes from rest, at a fixed rate, and poll as they are told. Each
-//! case prints one row: who was told to wait although a seat was free, and what else the log of all
+//! root. Newcomers come to all nodes from rest, at a fixed rate, and poll when the page would. Each
+//! case prints one row: who was queued although a seat was free, and what else the log of all
 //! visitors shows. An exceeded limit is an error, all else is for people to assess.
 
 #![expect(clippy::print_stdout, reason = "a tool that prints")]
@@ -44,7 +44,7 @@ struct Options {
     /// List the cases and measure nothing.
     #[arg(long)]
     list: bool,
-    /// Write what each visitor was told, one file for each case, into this folder.
+    /// Write all requests and their outcomes into this folder, one file for each case.
     #[arg(long, value_name = "FOLDER")]
     log: Option<PathBuf>,
     /// Seconds in which newcomers come, in each case.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use anteroom_testkit::load::{NewcomerLog, NodeAt, Told};
+use anteroom_testkit::load::{NewcomerLog, NodeAt, RequestOutcome};
 
 use crate::cases::Case;
 
@@ -16,7 +16,7 @@ use crate::cases::Case;
 ///
 /// If the file cannot be written.
 pub(crate) fn write(folder: &Path, case: &Case, log: &NewcomerLog) -> std::io::Result<()> {
-    let mut text = String::from("visitor,node,due,sent,heard,told,ahead,seat_ends\n");
+    let mut text = String::from("visitor,node,due,sent,heard,outcome,ahead,seat_ends\n");
     for (visitor, visit) in log.visits.iter().enumerate() {
         let NodeAt(data_center, node) = visit.at;
         let due = millis(Some(visit.due_at));
@@ -24,17 +24,17 @@ pub(crate) fn write(folder: &Path, case: &Case, log: &NewcomerLog) -> std::io::R
         for exchange in &visit.exchanges {
             let sent = millis(Some(exchange.sent_at));
             let heard = millis(exchange.response.map(|(at, _)| at));
-            let (told, ahead) = match exchange.response {
-                Some((_, Told::Admitted)) => ("admitted", None),
-                Some((_, Told::Waits { people_ahead })) => ("waits", people_ahead),
-                Some((_, Told::Failed)) => ("failed", None),
+            let (outcome, ahead) = match exchange.response {
+                Some((_, RequestOutcome::Admitted)) => ("admitted", None),
+                Some((_, RequestOutcome::Queued { people_ahead })) => ("waits", people_ahead),
+                Some((_, RequestOutcome::Failed)) => ("failed", None),
                 None => ("nothing", None),
             };
             let ahead = ahead.map_or_else(String::new, |ahead| ahead.to_string());
             // Writing to a string cannot fail.
             let _ = writeln!(
                 text,
-                "{visitor},{data_center}-{node},{due},{sent},{heard},{told},{ahead},{seat_ends}"
+                "{visitor},{data_center}-{node},{due},{sent},{heard},{outcome},{ahead},{seat_ends}"
             );
         }
     }

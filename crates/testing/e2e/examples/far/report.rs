@@ -24,7 +24,7 @@ const COLUMNS: &[&str] = &[
     "case",
     "new/s",
     "newcomers",
-    "told to wait",
+    "queued",
     "first, though free",
     "from rest",
     "free for all",
@@ -32,7 +32,8 @@ const COLUMNS: &[&str] = &[
     "fill",
     "decision ms p50/p99",
     "inversion ms p50/p99",
-    "ahead told/true, error p50/p99",
+    "overtaking",
+    "ahead shown/true, error p50/p99",
     "most in 1 s",
     "most in 60 s",
     "most active",
@@ -50,21 +51,61 @@ pub(crate) fn header() -> String {
     format!("| {} |\n| {} |\n", COLUMNS.join(" | "), rule.join(" | "))
 }
 
+/// Meaning of the columns, in the order of the table.
+const LEGEND: &[(&str, &str)] = &[
+    (
+        "new/s",
+        "newcomers per second that this machine sent, at all nodes",
+    ),
+    ("queued", "newcomers whose first response queued them"),
+    (
+        "first, though free",
+        "those of them who were first in line, with a seat and an admission free",
+    ),
+    ("from rest", "those of them before the first seat ended"),
+    (
+        "free for all",
+        "queued although all who waited or asked could have been admitted",
+    ),
+    (
+        "full at first queue",
+        "seats taken when the first newcomer was queued",
+    ),
+    (
+        "fill",
+        "mean of the seats taken while as many visitors were there as seats, or more",
+    ),
+    ("decision", "from a newcomer's request to the response"),
+    (
+        "inversion",
+        "by how much an admitted visitor came later than one who still waited",
+    ),
+    (
+        "overtaking",
+        "newcomers admitted at once while others waited who had come over a second earlier",
+    ),
+    (
+        "ahead",
+        "people ahead, as polls show, and the truth (medians); the difference",
+    ),
+    (
+        "most active",
+        "as the origin counts, and the limit; more is an error",
+    ),
+    (
+        "late",
+        "delay of first requests against the plan, by a machine that is too slow",
+    ),
+    ("idle", "idle part of the processors while newcomers came"),
+];
+
 /// Explains the columns.
-pub(crate) fn legend() -> &'static str {
-    "\n\
-     new/s: newcomers per second that this machine sent, at all nodes\n\
-     first, though free: told to wait while nobody else waited anywhere, and a seat and an \
-     admission were free for all requests on their way\n\
-     from rest: those of them before the first seat ended\n\
-     free for all: told to wait although everybody who waited or asked could have been admitted\n\
-     full at first queue: seats taken when the first newcomer was told to wait\n\
-     fill: seats taken while at least as many visitors were there as seats\n\
-     decision: from a newcomer's request to the response\n\
-     inversion: by how much an admitted visitor came later than one who still waited\n\
-     ahead: people ahead, as polls told, and the truth (medians); how far off\n\
-     most active: as the origin counts, of the limit; more is an error\n\
-     late: first requests after their time; idle: processors while newcomers came\n"
+pub(crate) fn legend() -> String {
+    let mut text = String::from("\n");
+    for (column, meaning) in LEGEND {
+        text += &format!("{column}: {meaning}\n");
+    }
+    text
 }
 
 /// Returns all rows as JSON.
@@ -90,13 +131,13 @@ impl Row {
             "-".to_owned()
         } else {
             let (p50, p99) = (found.ahead_error(50), found.ahead_error(99));
-            format!("{}/{}, {p50}/{p99}", ahead.told, ahead.truth)
+            format!("{}/{}, {p50}/{p99}", ahead.shown, ahead.truth)
         };
         let cells = [
             self.case.name(),
             self.reached_per_second().to_string(),
             found.newcomers.to_string(),
-            found.told_to_wait.to_string(),
+            found.queued.to_string(),
             found.first_though_free.to_string(),
             found.first_though_free_from_rest.to_string(),
             found.though_free_for_all.to_string(),
@@ -104,6 +145,7 @@ impl Row {
             percent(found.fill_while_overloaded),
             quantiles(&found.decision),
             quantiles(&found.inversion),
+            found.overtaking.to_string(),
             ahead,
             found.most_in_a_second.to_string(),
             found.most_in_60_s.to_string(),
@@ -137,7 +179,7 @@ impl Row {
             "lasted_s": self.seconds,
             "newcomers": found.newcomers,
             "new_per_second_reached": self.reached_per_second(),
-            "told_to_wait": found.told_to_wait,
+            "queued": found.queued,
             "first_though_free": found.first_though_free,
             "first_though_free_from_rest": found.first_though_free_from_rest,
             "though_free_for_all": found.though_free_for_all,
@@ -146,12 +188,13 @@ impl Row {
             "overloaded_ms": millis(found.overloaded_for),
             "decision_ms": quantiles_json(&found.decision),
             "inversion_ms": quantiles_json(&found.inversion),
+            "overtaking": found.overtaking,
             "admitted": found.admitted,
             "most_admitted_in_1_s": found.most_in_a_second,
             "most_admitted_in_60_s": found.most_in_60_s,
             "ahead": {
                 "count": found.ahead.len(),
-                "told_p50": ahead.told,
+                "shown_p50": ahead.shown,
                 "true_p50": ahead.truth,
                 "error_p50": found.ahead_error(50),
                 "error_p99": found.ahead_error(99),

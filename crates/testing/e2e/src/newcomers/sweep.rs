@@ -4,24 +4,27 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anteroom_room::rules::Limits;
-use anteroom_testkit::load::{NewcomerLog, Told, Visit};
+use anteroom_testkit::load::{NewcomerLog, RequestOutcome, Visit};
 
 use super::{Ahead, Findings, SECOND_MIN, SECONDS_PART};
+
+/// Length of a rank: a ticket holds the second in which its visitor came.
+const ONE_RANK: Duration = Duration::from_secs(1);
 
 /// State of a visitor, as it knows itself.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum State {
-    /// It has sent no request.
+    /// Before the first request.
     Away,
-    /// Its first request has no response that it understands.
+    /// Request on its way, or without a response that a visitor understands.
     Asks,
     Waits,
     Active,
-    /// Its seat has ended.
+    /// After the end of the seat.
     Gone,
 }
 
-/// What happens.
+/// Change of a state, or of a clock.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 enum Event {
     Minute,
@@ -32,9 +35,9 @@ enum Event {
     SeatEnds(usize),
 }
 
-/// Newcomer that was told to wait.
+/// Newcomer that was queued.
 #[derive(Clone, Copy, Debug)]
-struct ToldToWait {
+struct QueuedVisit {
     /// Number of the event after which its request was on its way.
     sent: usize,
     /// Number of the event in which it got the response.
@@ -61,11 +64,11 @@ pub(super) struct Sweep<'a> {
     has_seat_ended: bool,
     /// Number of the event after which the first request of each visitor was on its way.
     sent: Vec<usize>,
-    told: Vec<ToldToWait>,
-    /// For each event, the number of events up to it after which a newcomer may have had to wait,
+    queued: Vec<QueuedVisit>,
+    /// Numbers of events, up to each event, after which a newcomer may have had to wait,
     /// because others waited or nothing was free.
     not_first: Vec<u32>,
-    /// The same without those after which others waited but everybody could have been admitted.
+    /// Numbers of events, up to each event, after which nothing was free for one of all visitors.
     not_free: Vec<u32>,
     filled: f64,
     findings: Findings,
@@ -101,7 +104,7 @@ impl<'a> Sweep<'a> {
             admitted_in_minute: 0,
             has_seat_ended: false,
             sent: vec![0; count],
-            told: Vec::new(),
+            queued: Vec::new(),
             not_first: Vec::new(),
             not_free: Vec::new(),
             filled: 0.0,
@@ -149,20 +152,20 @@ impl<'a> Sweep<'a> {
     }
 
     fn hear(&mut self, visitor: usize, exchange: usize, number: usize) {
-        let Some((_, told)) = self.visit(visitor).exchanges[exchange].response else {
+        let Some((_, outcome)) = self.visit(visitor).exchanges[exchange].response else {
             return;
         };
-        match told {
-            Told::Failed => self.findings.failed += 1,
-            Told::Admitted => {
+        match outcome {
+            RequestOutcome::Failed => self.findings.failed += 1,
+            RequestOutcome::Admitted => {
                 self.enter(visitor, State::Active);
                 self.admitted_in_second += 1;
                 self.admitted_in_minute += 1;
-                self.note_inversion(visitor);
+                self.note_inversion(visitor, exchange == 0);
             }
-            Told::Waits { people_ahead } => {
+            RequestOutcome::Queued { people_ahead } => {
                 if exchange == 0 {
-                    self.told.push(ToldToWait {
+                    self.queued.push(QueuedVisit {
                         sent: self.sent[visitor],
                         heard: number,
                         is_from_rest: !self.has_seat_ended,
@@ -172,20 +175,22 @@ impl<'a> Sweep<'a> {
                     first.get_or_insert(utilization);
                 }
                 self.enter(visitor, State::Waits);
-                if let Some(told) = people_ahead {
+                if let Some(shown) = people_ahead {
                     let truth = self.waiting.before(self.ranks[visitor]);
-                    self.findings.ahead.push(Ahead { told, truth });
+                    self.findings.ahead.push(Ahead { shown, truth });
                 }
             }
         }
     }
 
-    fn note_inversion(&mut self, visitor: usize) {
+    fn note_inversion(&mut self, visitor: usize, is_first_request: bool) {
         let Some(first) = self.waiting.first() else {
             return;
         };
         let came_first = self.visit(self.visitors[first]).arrived_at();
         let came = self.visit(visitor).arrived_at();
+        let is_overtaking = is_first_request && came_first + ONE_RANK < came;
+        self.findings.overtaking += u64::from(is_overtaking);
         self.findings
             .inversion
             .note(came.saturating_sub(came_first));
@@ -231,17 +236,17 @@ impl<'a> Sweep<'a> {
 
     fn finish(mut self) -> Findings {
         // The state after the request was sent counts, and that before the response does.
-        let never = |counts: &[u32], told: &ToldToWait| {
-            let before = told.sent.checked_sub(1).map_or(0, |event| counts[event]);
-            counts[told.heard - 1] == before
+        let never = |counts: &[u32], visit: &QueuedVisit| {
+            let before = visit.sent.checked_sub(1).map_or(0, |event| counts[event]);
+            counts[visit.heard - 1] == before
         };
-        for told in &self.told {
-            let is_first = never(&self.not_first, told);
+        for visit in &self.queued {
+            let is_first = never(&self.not_first, visit);
             let findings = &mut self.findings;
-            findings.told_to_wait += 1;
+            findings.queued += 1;
             findings.first_though_free += u64::from(is_first);
-            findings.first_though_free_from_rest += u64::from(is_first && told.is_from_rest);
-            findings.though_free_for_all += u64::from(never(&self.not_free, told));
+            findings.first_though_free_from_rest += u64::from(is_first && visit.is_from_rest);
+            findings.though_free_for_all += u64::from(never(&self.not_free, visit));
         }
         let lasted = self.findings.overloaded_for.as_secs_f64();
         self.findings.fill_while_overloaded = (lasted > 0.0).then(|| self.filled / lasted);

@@ -1,19 +1,21 @@
+//! Short logs with known findings.
+
 use anteroom_room::time::Timestamp;
-use anteroom_testkit::load::{Exchange, NodeAt, Told, Visit};
+use anteroom_testkit::load::{Exchange, NodeAt, RequestOutcome, Visit};
 
 use super::*;
 
-const WAITS: Told = Told::Waits { people_ahead: None };
+const WAITS: RequestOutcome = RequestOutcome::Queued { people_ahead: None };
 
 fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
 }
 
-/// Creates a visitor with these requests: when they were sent and answered, and what was told.
-fn visit(exchanges: &[(u64, u64, Told)], seat_ends_at: Option<u64>) -> Visit {
-    let exchanges = exchanges.iter().map(|&(sent, heard, told)| Exchange {
+/// Creates a visitor with these requests: when they were sent and answered, and the outcome.
+fn visit(exchanges: &[(u64, u64, RequestOutcome)], seat_ends_at: Option<u64>) -> Visit {
+    let exchanges = exchanges.iter().map(|&(sent, heard, outcome)| Exchange {
         sent_at: millis(sent),
-        response: Some((millis(heard), told)),
+        response: Some((millis(heard), outcome)),
     });
     let exchanges: Vec<Exchange> = exchanges.collect();
     Visit {
@@ -42,7 +44,7 @@ fn findings(seats: u32, visits: Vec<Visit>) -> Findings {
 }
 
 fn admitted(sent: u64, ends: u64) -> Visit {
-    visit(&[(sent, sent + 10, Told::Admitted)], Some(ends))
+    visit(&[(sent, sent + 10, RequestOutcome::Admitted)], Some(ends))
 }
 
 fn queued(sent: u64, heard: u64) -> Visit {
@@ -52,7 +54,7 @@ fn queued(sent: u64, heard: u64) -> Visit {
 #[test]
 fn the_only_visitor_of_an_empty_room_waits_for_nothing() {
     let found = findings(1, vec![queued(100, 350)]);
-    assert_eq!((found.told_to_wait, found.first_though_free), (1, 1));
+    assert_eq!((found.queued, found.first_though_free), (1, 1));
     assert_eq!(found.first_though_free_from_rest, 1);
     assert_eq!(found.utilization_at_first_queue, Some(0.0));
 }
@@ -60,7 +62,7 @@ fn the_only_visitor_of_an_empty_room_waits_for_nothing() {
 #[test]
 fn a_visitor_of_a_full_room_waits_for_a_seat() {
     let found = findings(1, vec![admitted(0, 9_000), queued(100, 350)]);
-    assert_eq!((found.told_to_wait, found.first_though_free), (1, 0));
+    assert_eq!((found.queued, found.first_though_free), (1, 0));
     assert_eq!(found.though_free_for_all, 0);
     assert_eq!(found.utilization_at_first_queue, Some(1.0));
 }
@@ -76,8 +78,8 @@ fn a_seat_that_ends_while_the_request_is_on_its_way_was_not_free() {
 
 #[test]
 fn requests_on_their_way_may_take_the_last_seats() {
-    // The first one is admitted only after the second one was told to wait.
-    let slow = visit(&[(0, 400, Told::Admitted)], Some(9_000));
+    // The first one is admitted only after the second one was queued.
+    let slow = visit(&[(0, 400, RequestOutcome::Admitted)], Some(9_000));
     assert_eq!(
         findings(1, vec![slow.clone(), queued(100, 350)]).first_though_free,
         0
@@ -91,7 +93,7 @@ fn requests_on_their_way_may_take_the_last_seats() {
 #[test]
 fn a_visitor_behind_another_one_is_not_first() {
     let found = findings(9, vec![queued(0, 200), queued(100, 350), queued(100, 199)]);
-    assert_eq!((found.told_to_wait, found.first_though_free), (3, 1));
+    assert_eq!((found.queued, found.first_though_free), (3, 1));
     // With room for all of them, each waits for nothing.
     assert_eq!(found.though_free_for_all, 3);
 }
@@ -125,7 +127,7 @@ fn the_fill_counts_while_overloaded_and_newcomers_come() {
 #[test]
 fn an_inversion_is_the_time_by_which_the_admitted_came_later() {
     let first = visit(
-        &[(0, 10, WAITS), (2_000, 2_010, Told::Admitted)],
+        &[(0, 10, WAITS), (2_000, 2_010, RequestOutcome::Admitted)],
         Some(9_000),
     );
     let found = findings(1, vec![first, admitted(700, 1_500), queued(900, 950)]);
@@ -137,13 +139,29 @@ fn an_inversion_is_the_time_by_which_the_admitted_came_later() {
 }
 
 #[test]
+fn a_newcomer_overtakes_those_who_came_more_than_a_second_earlier() {
+    let overtaking = |came| findings(9, vec![queued(0, 10), admitted(came, 9_000)]).overtaking;
+    assert_eq!(overtaking(1_000), 0);
+    assert_eq!(overtaking(1_001), 1);
+    // One who has waited overtakes as well, but is not a newcomer any more.
+    let waited = visit(
+        &[
+            (2_000, 2_010, WAITS),
+            (4_000, 4_010, RequestOutcome::Admitted),
+        ],
+        Some(9_000),
+    );
+    assert_eq!(findings(9, vec![queued(0, 10), waited]).overtaking, 0);
+}
+
+#[test]
 fn people_ahead_are_compared_with_those_who_wait_and_came_earlier() {
-    let told = Told::Waits {
+    let queued_behind = RequestOutcome::Queued {
         people_ahead: Some(5),
     };
-    let last = visit(&[(300, 310, WAITS), (2_000, 2_010, told)], None);
+    let last = visit(&[(300, 310, WAITS), (2_000, 2_010, queued_behind)], None);
     let gone = visit(
-        &[(100, 110, WAITS), (1_000, 1_010, Told::Admitted)],
+        &[(100, 110, WAITS), (1_000, 1_010, RequestOutcome::Admitted)],
         Some(9_000),
     );
     let visits = vec![
@@ -154,7 +172,7 @@ fn people_ahead_are_compared_with_those_who_wait_and_came_earlier() {
         queued(400, 410),
     ];
     let found = findings(1, visits);
-    assert_eq!(found.ahead, [Ahead { told: 5, truth: 2 }]);
+    assert_eq!(found.ahead, [Ahead { shown: 5, truth: 2 }]);
     assert_eq!(found.ahead_error(50), 3);
 }
 
@@ -168,7 +186,7 @@ fn the_most_admissions_of_a_second_do_not_depend_on_the_clock() {
 
 #[test]
 fn an_admitted_visitor_without_a_page_is_noticed_unless_the_log_ends() {
-    let without = |at| visit(&[(0, 10, WAITS), (at, at, Told::Admitted)], None);
+    let without = |at| visit(&[(0, 10, WAITS), (at, at, RequestOutcome::Admitted)], None);
     assert_eq!(findings(9, vec![without(8_900)]).without_page, 1);
     assert_eq!(findings(9, vec![without(9_100)]).without_page, 0);
     assert_eq!(findings(9, vec![admitted(0, 9_000)]).without_page, 0);

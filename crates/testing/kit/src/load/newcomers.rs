@@ -1,5 +1,5 @@
 //! Newcomers: visitors who come at a fixed rate, however fast they are served, and a log of what
-//! each of them was told and when.
+//! each of them got, and when.
 //!
 //! [`VisitorLoad`](super::VisitorLoad) counts what visitors meet. This keeps the times, so that
 //! visitors can be compared with each other afterwards.
@@ -72,20 +72,20 @@ pub struct Exchange {
     /// Time at which the request was sent.
     pub sent_at: Duration,
     /// Response and its time; `None` if there was none when the log ended.
-    pub response: Option<(Duration, Told)>,
+    pub response: Option<(Duration, RequestOutcome)>,
 }
 
-/// What a response tells a visitor.
+/// Outcome of a request, as the visitor understands the response.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Told {
-    /// It is admitted.
+pub enum RequestOutcome {
+    /// Admission.
     Admitted,
-    /// It waits.
-    Waits {
+    /// Visitor has to wait.
+    Queued {
         /// Waiting visitors ahead, if the response tells.
         people_ahead: Option<u64>,
     },
-    /// Nothing that it understands.
+    /// Nothing that a visitor understands.
     Failed,
 }
 
@@ -98,21 +98,21 @@ impl Visit {
             .map_or(self.due_at, |first| first.sent_at)
     }
 
-    /// Returns the time of the first response that told the visitor to wait.
+    /// Returns the time of the first response that queued the visitor.
     #[must_use]
     pub fn queued_at(&self) -> Option<Duration> {
-        self.first(|told| matches!(told, Told::Waits { .. }))
+        self.first(|outcome| matches!(outcome, RequestOutcome::Queued { .. }))
     }
 
     /// Returns the time of the admission.
     #[must_use]
     pub fn admitted_at(&self) -> Option<Duration> {
-        self.first(|told| told == Told::Admitted)
+        self.first(|outcome| outcome == RequestOutcome::Admitted)
     }
 
-    fn first(&self, is_it: impl Fn(Told) -> bool) -> Option<Duration> {
+    fn first(&self, is_it: impl Fn(RequestOutcome) -> bool) -> Option<Duration> {
         let mut responses = self.exchanges.iter().filter_map(|one| one.response);
-        let found = responses.find(|(_, told)| is_it(*told));
+        let found = responses.find(|(_, outcome)| is_it(*outcome));
         found.map(|(at, _)| at)
     }
 }
@@ -181,12 +181,12 @@ struct Run {
     visits: Mutex<Vec<Visit>>,
 }
 
-/// What a visitor does next, after a pause.
+/// Next step of a visitor, after a pause.
 #[derive(Clone, Copy, Debug)]
 enum Next {
     Page(Duration),
     Poll(Duration),
-    /// It is admitted and has the page.
+    /// Visit of one who is admitted and has the page.
     Stay,
 }
 
@@ -219,10 +219,10 @@ impl Run {
         });
     }
 
-    fn respond(&self, number: usize, told: Told) {
+    fn respond(&self, number: usize, outcome: RequestOutcome) {
         let mut visits = self.visits.lock();
         if let Some(newest) = visits[number].exchanges.last_mut() {
-            newest.response = Some((self.began.elapsed(), told));
+            newest.response = Some((self.began.elapsed(), outcome));
         }
     }
 
@@ -259,7 +259,7 @@ impl Visitor {
     /// Requests the page while not admitted.
     async fn request(&mut self) -> Next {
         self.run.send(self.number);
-        let (told, next) = match self.ask().await {
+        let (outcome, next) = match self.ask().await {
             Answer::Page {
                 seat_ends_at,
                 cookie,
@@ -267,18 +267,20 @@ impl Visitor {
             } => {
                 self.keep(cookie);
                 self.run.has_seat(self.number, seat_ends_at);
-                (Told::Admitted, Next::Stay)
+                (RequestOutcome::Admitted, Next::Stay)
             }
             Answer::Queue {
                 ask_after, cookie, ..
             } => {
                 self.keep(cookie);
-                let told = Told::Waits { people_ahead: None };
-                (told, Next::Poll(ask_after.unwrap_or(TRY_AGAIN_AFTER)))
+                let outcome = RequestOutcome::Queued { people_ahead: None };
+                (outcome, Next::Poll(ask_after.unwrap_or(TRY_AGAIN_AFTER)))
             }
-            Answer::Failed(_) | Answer::Nothing => (Told::Failed, Next::Page(TRY_AGAIN_AFTER)),
+            Answer::Failed(_) | Answer::Nothing => {
+                (RequestOutcome::Failed, Next::Page(TRY_AGAIN_AFTER))
+            }
         };
-        self.run.respond(self.number, told);
+        self.run.respond(self.number, outcome);
         next
     }
 
@@ -292,7 +294,7 @@ impl Visitor {
             }
             None => Poll::Failed,
         };
-        let (told, next) = match polled {
+        let (outcome, next) = match polled {
             Poll::Waits {
                 ask_after,
                 people_ahead,
@@ -300,16 +302,16 @@ impl Visitor {
             } => {
                 self.keep(cookie);
                 let pause = ask_after.unwrap_or(TRY_AGAIN_AFTER);
-                (Told::Waits { people_ahead }, Next::Poll(pause))
+                (RequestOutcome::Queued { people_ahead }, Next::Poll(pause))
             }
             Poll::Enters { cookie } => {
                 self.keep(cookie);
-                (Told::Admitted, Next::Stay)
+                (RequestOutcome::Admitted, Next::Stay)
             }
-            Poll::Failed => (Told::Failed, Next::Page(TRY_AGAIN_AFTER)),
+            Poll::Failed => (RequestOutcome::Failed, Next::Page(TRY_AGAIN_AFTER)),
         };
-        self.run.respond(self.number, told);
-        if told == Told::Admitted {
+        self.run.respond(self.number, outcome);
+        if outcome == RequestOutcome::Admitted {
             self.open_page().await;
         }
         next
