@@ -6,6 +6,7 @@
 //! it.
 
 pub(crate) mod cluster;
+pub(crate) mod far;
 pub(crate) mod gateway;
 pub(crate) mod limits;
 
@@ -33,6 +34,13 @@ pub(crate) enum Benchmark {
     /// the stores and the capacity of one server, and compares them with the targets. Needs
     /// redis-server. Takes about six minutes on an otherwise idle machine.
     Cluster(cluster::Options),
+    /// Visitors who are queued although a seat is free, at real nodes far from the root.
+    ///
+    /// Two data centers are 200 or 400 ms there and back from the store of the root. Newcomers come
+    /// to all nodes at a fixed rate, from rest. Prints a row for each case. An exceeded limit is a
+    /// failure. Needs redis-server. Takes about five minutes after the build, on an otherwise idle
+    /// machine.
+    Far(far::Options),
     /// Cost of the gateway per request, compared with hyper alone, nginx and haproxy.
     ///
     /// Each gets the same load in turn, on one processor: requests of active visitors, waiting

@@ -11,7 +11,7 @@ use clap::Args;
 use crate::cargo;
 
 /// Environment variable with the program to test, for `anteroom-e2e`.
-const BINARY: &str = "ANTEROOM_BINARY";
+pub(crate) const BINARY: &str = "ANTEROOM_BINARY";
 /// Prefix of the runs' names among the tests of `anteroom-e2e`.
 const MODULE: &str = "clusters::";
 

@@ -65,6 +65,7 @@ fn main() -> ExitCode {
         Command::Cluster(options) => cluster::run(&options),
         Command::Bench(bench::Benchmark::Sim(options)) => bench::run(&options),
         Command::Bench(bench::Benchmark::Cluster(options)) => bench::cluster::run(&options),
+        Command::Bench(bench::Benchmark::Far(options)) => bench::far::run(&options),
         Command::Bench(bench::Benchmark::Gateway(options)) => bench::gateway::run(&options),
         Command::Bench(bench::Benchmark::Limits(options)) => bench::limits::run(&options),
         Command::Tidy => tidy::check(),

@@ -65,6 +65,9 @@ pub struct Setup {
     /// Length of a lease from the root to a data center; `None`: ten minutes, as in production.
     /// Release builds always use ten minutes.
     pub global_lease_secs: Option<u64>,
+    /// Whether the states of the nodes are recorded, as evidence for a failed run. The requests
+    /// disturb a measurement.
+    pub is_recorded: bool,
     /// Further lines of the store's configuration.
     pub store: String,
     /// Further lines of the room's configuration.
@@ -87,6 +90,7 @@ impl Setup {
             has_taps: false,
             clocks_ms: Vec::new(),
             global_lease_secs: None,
+            is_recorded: true,
             store: String::new(),
             room: REFRESH_INTERVAL.to_owned(),
         }
@@ -99,7 +103,7 @@ pub struct Cluster {
     origin: CheckingOrigin,
     data_centers: Vec<DataCenter>,
     global: Option<Store>,
-    recorder: Recorder,
+    recorder: Option<Recorder>,
     /// Keeps the files that clocks of processes read.
     _shim: Shim,
     /// After the nodes, which write into it; taken out to be kept.
@@ -138,7 +142,8 @@ impl Cluster {
         }
         let nodes = data_centers.iter().flat_map(|dc| &dc.nodes);
         let admins = nodes.map(|node| (node.name().to_owned(), node.admin().clone()));
-        let recorder = Recorder::start(folder.path(), admins.collect());
+        let admins = setup.is_recorded.then(|| admins.collect());
+        let recorder = admins.map(|admins| Recorder::start(folder.path(), admins));
         let mut cluster = Self {
             origin,
             data_centers,
@@ -325,7 +330,9 @@ impl Drop for Cluster {
             for node in self.nodes() {
                 eprintln!("{}", node.log_tail(TAIL_LINES));
             }
-            eprintln!("{}", self.recorder.tail(self.all().len()));
+            if let Some(recorder) = &self.recorder {
+                eprintln!("{}", recorder.tail(self.all().len()));
+            }
         }
         if let Some(folder) = self.folder.take() {
             eprintln!(

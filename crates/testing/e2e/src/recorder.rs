@@ -25,6 +25,9 @@ const REQUEST_EVERY: Duration = Duration::from_millis(500);
 /// Longest wait for a response; a paused node sends none.
 const RESPONSE_WITHIN: Duration = Duration::from_millis(400);
 
+/// Longest wait of a test for a state. The node reads the newest overrides first, which takes a few
+/// round trips to the root after a rest.
+const STATE_WITHIN: Duration = Duration::from_secs(4);
 /// Longest wait for metrics, which must not be missing on a busy machine.
 const METRICS_WITHIN: Duration = Duration::from_secs(10);
 
@@ -61,7 +64,7 @@ impl Drop for Recorder {
 /// Returns the present state of the room at a node; `None` without a response.
 pub(crate) async fn state(address: &NodeAddress) -> Option<Value> {
     let client = Client::builder(TokioExecutor::new()).build_http();
-    timeout(RESPONSE_WITHIN, ask(&client, address)).await.ok()?
+    timeout(STATE_WITHIN, ask(&client, address)).await.ok()?
 }
 
 /// Returns a present metric of the room; `None` without a response, or if there is none of this

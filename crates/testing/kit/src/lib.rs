@@ -1,10 +1,12 @@
 //! Tools that tests of several crates share: a fuzzer that needs no other compiler, real
 //! redis-servers and memcached servers, slow or broken links, and raw HTTP connections. Features
-//! add an HTTP/2 client, a browser, and a load generator.
+//! add an HTTP/2 client, a browser, arrivals of visitors, and a load generator.
 //!
 //! Only tests depend on this crate; the layer check ensures that. Only the load generator knows our
 //! crates: it reads the headers of the demo's origin. Each crate itself checks its inputs.
 
+#[cfg(feature = "arrivals")]
+pub mod arrivals;
 #[cfg(feature = "browser")]
 pub mod browser;
 #[cfg(feature = "load")]

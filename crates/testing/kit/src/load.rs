@@ -9,6 +9,7 @@ mod active_visitor;
 mod browser;
 mod counters;
 mod habits;
+mod newcomers;
 mod routes;
 mod visitor;
 
@@ -26,6 +27,7 @@ use self::browser::Browser;
 pub use self::browser::PageRequest;
 pub use self::counters::VisitorCounts;
 pub use self::habits::Habits;
+pub use self::newcomers::{Exchange, NewcomerLog, NewcomerPlan, RequestOutcome, Visit};
 pub use self::routes::{NodeAddress, NodeAt, NodeChoice, NodeRoutes};
 use self::visitor::Visitor;
 

@@ -9,9 +9,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_node::{Arrival, Intent, Outcome, RoomHandle};
+use anteroom_testkit::arrivals::{ArrivalPlan, Arrivals};
 use parking_lot::Mutex;
-use rand_core::{Rng as _, SeedableRng as _};
-use rand_pcg::Pcg64Mcg;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use crate::latency::Durations;
@@ -81,7 +80,13 @@ pub(crate) async fn send(
     sheet: &Arc<Mutex<Sheet>>,
 ) -> anyhow::Result<()> {
     let before = sheet.lock().total();
-    let mut arrivals = Arrivals::new(plan, rooms.len()).peekable();
+    let arrivals = ArrivalPlan {
+        per_second: plan.per_second,
+        lasts: plan.lasts,
+        nodes: rooms.len(),
+        seed: plan.seed,
+    };
+    let mut arrivals = Arrivals::new(arrivals).peekable();
     let mut ticks = interval(TICK);
     // After a stall all late visitors are sent at once.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -123,62 +128,4 @@ async fn visit(room: Arc<RoomHandle>, sheet: Arc<Mutex<Sheet>>, is_early: bool) 
         &mut sheet.steady
     };
     outcomes.note(took, matches!(outcome, Outcome::Pass(_)));
-}
-
-/// Times and nodes of arrivals: a Poisson process, as of many independent visitors.
-struct Arrivals {
-    rng: Pcg64Mcg,
-    at: f64,
-    plan: Plan,
-    nodes: u64,
-}
-
-impl Arrivals {
-    fn new(plan: Plan, nodes: usize) -> Self {
-        Self {
-            rng: Pcg64Mcg::seed_from_u64(plan.seed),
-            at: 0.0,
-            plan,
-            nodes: nodes as u64,
-        }
-    }
-}
-
-impl Iterator for Arrivals {
-    type Item = (Duration, usize);
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let unit = (self.rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
-        self.at -= libm::log(1.0 - unit) / f64::from(self.plan.per_second);
-        if self.at >= self.plan.lasts.as_secs_f64() {
-            return None;
-        }
-        let node = usize::try_from(self.rng.next_u64() % self.nodes).unwrap_or_default();
-        Some((Duration::from_secs_f64(self.at), node))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_same_plan_yields_the_same_visitors_at_every_node() {
-        let plan = Plan {
-            per_second: 1_000,
-            lasts: Duration::from_secs(10),
-            lead_in: Duration::ZERO,
-            seed: 7,
-        };
-        let all: Vec<_> = Arrivals::new(plan, 4).collect();
-        assert_eq!(all, Arrivals::new(plan, 4).collect::<Vec<_>>());
-        assert!((9_700..10_300).contains(&all.len()), "{}", all.len());
-        assert!(all.is_sorted_by_key(|(at, _)| *at));
-        for node in 0..4 {
-            let arrived = all.iter().filter(|(_, to)| *to == node).count();
-            assert!((2_300..2_700).contains(&arrived), "{arrived}");
-        }
-        let other = Plan { seed: 8, ..plan };
-        assert_ne!(all, Arrivals::new(other, 4).collect::<Vec<_>>());
-    }
 }

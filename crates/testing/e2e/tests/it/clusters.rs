@@ -14,6 +14,7 @@ mod changes;
 mod cut_off;
 mod loads;
 mod logouts;
+mod newcomers;
 mod nodes;
 mod stores;
 mod visitors;

@@ -6,11 +6,13 @@ use anteroom_demo::checking_origin::{CHECKER_SEAT_ENDS, CHECKER_VISITOR, VIA};
 use anteroom_room::time::Timestamp;
 use bytes::Bytes;
 use http::header::{ACCEPT, COOKIE, RETRY_AFTER, SET_COOKIE};
+use http::response::Parts;
 use http::{HeaderMap, HeaderValue, Request, StatusCode};
 use http_body_util::{BodyExt as _, Empty};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
 use tokio::time::timeout;
 
 use super::routes::NodeTarget;
@@ -52,6 +54,23 @@ pub(super) enum Answer {
     Failed(StatusCode),
     /// Missing response.
     Nothing,
+}
+
+/// Response to a poll of the position.
+#[derive(Clone, Debug)]
+pub(super) enum Poll {
+    /// The visitor waits.
+    Waits {
+        /// Time until the next poll; `None` if another one is of no use.
+        ask_after: Option<Duration>,
+        /// Waiting visitors ahead; `None` where there is no order.
+        people_ahead: Option<u64>,
+        cookie: Cookie,
+    },
+    /// The visitor may request the page: it is admitted, or would be.
+    Enters { cookie: Cookie },
+    /// Other response, or none.
+    Failed,
 }
 
 /// Effect of a response on the jar.
@@ -104,7 +123,31 @@ impl Browser {
         cookie: Option<&str>,
         what: PageRequest,
     ) -> Answer {
-        let (accept, dest) = what.headers();
+        let response = self.send(goal, path, cookie, what.headers()).await;
+        response.map_or(Answer::Nothing, |(head, body)| {
+            understand(head.status, &head.headers, &body)
+        })
+    }
+
+    /// Polls the position, as the script of the waiting page does.
+    pub(super) async fn poll(&self, goal: &NodeTarget, room: &str, cookie: Option<&str>) -> Poll {
+        let path = format!("/.well-known/anteroom/position?room={room}");
+        let headers = ("application/json", "empty");
+        let response = self.send(goal, &path, cookie, headers).await;
+        response.map_or(Poll::Failed, |(head, body)| {
+            understand_poll(&head.headers, &body)
+        })
+    }
+
+    /// Sends a request with these values of `Accept` and `Sec-Fetch-Dest`; returns `None` without a
+    /// response in time.
+    async fn send(
+        &self,
+        goal: &NodeTarget,
+        path: &str,
+        cookie: Option<&str>,
+        (accept, dest): (&str, &str),
+    ) -> Option<(Parts, Bytes)> {
         let mut request = Request::get(format!("http://{}{path}", goal.address))
             .header(ACCEPT, accept)
             .header("sec-fetch-dest", dest)
@@ -118,11 +161,27 @@ impl Browser {
         let answering = async {
             let response = self.client.request(request).await.ok()?;
             let (head, body) = response.into_parts();
-            let body = body.collect().await.ok()?.to_bytes();
-            Some(understand(head.status, &head.headers, &body))
+            Some((head, body.collect().await.ok()?.to_bytes()))
         };
-        let answered = timeout(ANSWER_WITHIN, answering).await;
-        answered.ok().flatten().unwrap_or(Answer::Nothing)
+        timeout(ANSWER_WITHIN, answering).await.ok().flatten()
+    }
+}
+
+/// Reads the response to a poll.
+fn understand_poll(headers: &HeaderMap, body: &[u8]) -> Poll {
+    let cookie = handed_out(headers);
+    let body: Option<Value> = serde_json::from_slice(body).ok();
+    let room = body.as_ref().and_then(|body| body.get("cfWaitingRoom"));
+    let number = |key: &str| room.and_then(|room| room.get(key)?.as_u64());
+    let is_waiting = room.and_then(|room| room.get("inWaitingRoom")?.as_bool());
+    match is_waiting {
+        Some(true) => Poll::Waits {
+            ask_after: number("askAfterMs").map(Duration::from_millis),
+            people_ahead: number("peopleAhead"),
+            cookie,
+        },
+        Some(false) => Poll::Enters { cookie },
+        None => Poll::Failed,
     }
 }
 
@@ -226,6 +285,25 @@ mod tests {
         assert_eq!(interval(page), full(Duration::from_millis(6_012)));
         let answer = understand(StatusCode::BAD_GATEWAY, &headers(&[]), b"");
         assert!(matches!(answer, Answer::Failed(StatusCode::BAD_GATEWAY)));
+    }
+
+    #[test]
+    fn a_poll_tells_how_many_are_ahead_and_when_to_poll_again() {
+        let none = headers(&[]);
+        let body = br#"{"cfWaitingRoom":{"inWaitingRoom":true,"askAfterMs":1907,"peopleAhead":3}}"#;
+        let Poll::Waits {
+            ask_after,
+            people_ahead,
+            ..
+        } = understand_poll(&none, body)
+        else {
+            panic!("it waits");
+        };
+        assert_eq!(ask_after, Some(Duration::from_millis(1_907)));
+        assert_eq!(people_ahead, Some(3));
+        let body = br#"{"cfWaitingRoom":{"inWaitingRoom":false}}"#;
+        assert!(matches!(understand_poll(&none, body), Poll::Enters { .. }));
+        assert!(matches!(understand_poll(&none, b"<html>"), Poll::Failed));
     }
 
     #[test]
