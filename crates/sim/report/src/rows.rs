@@ -67,7 +67,8 @@ pub(super) const NOTES: [&str; 9] = [
      to queue them.",
     "New visitors who were queued while a slot was free, as a share of all new visitors. Nearly \
      all of them queue behind earlier visitors, who take that slot with their next request. So a \
-     high share is no fault. Admissions that pacing reserves for the rest of the minute count as free.",
+     high share is no fault. Admissions that pacing reserves for the rest of the minute count as \
+     free.",
     "The larger of two shares when the first visitor was queued: seats taken of all seats, and \
      this minute's admissions of all admissions. 100 % is ideal.",
     "Mean use of the limit that binds while visitors waited. It is measured from a minute after \

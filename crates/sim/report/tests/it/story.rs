@@ -21,13 +21,13 @@ fn check_sentences(markdown: &str) {
         assert_eq!(leases[..2], ["never", "never"], "leases keep both limits");
         assert_eq!(table[0][..2], ["never", "never"], "so does even");
     }
-    let waited = |row: &[String]| percent(&row[2]);
+    let waited = |row: &[String]| percent(&row[3]);
     for other in &calm[1..] {
         assert!(waited(&calm[0]) > 3.0 * waited(other), "{calm:#?}");
     }
     for table in [&spike, &uniform] {
         assert_ne!(table[1][1], "never", "curve is above the admissions");
-        let fill = |row: usize| percent(&table[row][3]);
+        let fill = |row: usize| percent(&table[row][4]);
         assert!(
             fill(0) < 90.0 && fill(2) < 90.0 && fill(3) > 95.0,
             "{table:#?}"
@@ -35,7 +35,7 @@ fn check_sentences(markdown: &str) {
     }
 }
 
-/// Returns the cells of the tables with a row for each allocation and seven columns, without the
+/// Returns the cells of the tables with a row for each allocation and eight columns, without the
 /// names.
 fn tables(markdown: &str) -> Vec<Vec<Vec<String>>> {
     let cells = |line: &str| -> Vec<String> {
@@ -43,7 +43,7 @@ fn tables(markdown: &str) -> Vec<Vec<Vec<String>>> {
         cells.map(|cell| cell.trim().to_owned()).collect()
     };
     let rows = markdown.lines().filter(|line| line.starts_with("| `"));
-    let rows: Vec<Vec<String>> = rows.map(cells).filter(|row| row.len() == 6).collect();
+    let rows: Vec<Vec<String>> = rows.map(cells).filter(|row| row.len() == 7).collect();
     rows.chunks(4).map(<[_]>::to_vec).collect()
 }
 
