@@ -135,6 +135,15 @@ impl Deployment {
         )
     }
 
+    /// Returns the seats that data centers hold unused while they are cut off from the root.
+    pub(crate) fn unusable_seats(&self, now: Timestamp) -> u32 {
+        let count = u32::try_from(self.data_centers.len()).unwrap_or(u32::MAX);
+        let is_cut = |data_center: &u32| !self.network.global_cuts(*data_center).passes(false, now);
+        let cut = (0..count).filter(is_cut);
+        cut.map(|data_center| self.stores.unused_seats_of(data_center, now))
+            .fold(0, u32::saturating_add)
+    }
+
     /// Whether a message passes between a node and the store of its data center or the root's
     /// (`is_far`). `is_answer` is set for a reply to a write.
     pub(crate) fn is_linked(

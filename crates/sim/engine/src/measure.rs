@@ -194,10 +194,11 @@ impl Measure {
         self.cohorts.len()
     }
 
-    /// Records the state of the room once a second.
-    pub(crate) fn handle_second(&mut self, checkers: &mut Checkers, now: Timestamp) {
+    /// Records the state of the room once a second. No visitor can get the `unusable` seats.
+    pub(crate) fn handle_second(&mut self, checkers: &mut Checkers, unusable: u32, now: Timestamp) {
         let inside = checkers.seats.inside(now);
-        let seats = f64::from(inside) / f64::from(checkers.seats.limit());
+        let usable = checkers.seats.limit().saturating_sub(unusable).max(1);
+        let seats = (f64::from(inside) / f64::from(usable)).min(1.0);
         // At the end of a minute its admissions are complete.
         let minute = (now - DurationMs(1)).minute();
         let admitted = checkers.rate.admitted_in(minute);

@@ -56,7 +56,8 @@ pub struct RunStatistics {
     /// when the first visitor was queued.
     pub utilization_at_first_queue: Option<f64>,
     /// Mean of seats taken over seats, or admissions over admissions, whichever limit binds, while
-    /// visitors wait. It is measured from a minute after the first visitor was queued.
+    /// visitors wait. It is measured from a minute after the first visitor was queued. Seats that a
+    /// data center holds unused while it is cut off count in neither.
     pub fill_while_overloaded: Option<f64>,
     /// Median wait of admitted visitors who waited, in ms.
     pub wait_ms_p50: Option<u64>,

@@ -300,7 +300,9 @@ impl Simulation {
     }
 
     fn handle_second(&mut self) {
-        self.measure.handle_second(&mut self.checkers, self.now);
+        let unusable = self.deployment.unusable_seats(self.now);
+        self.measure
+            .handle_second(&mut self.checkers, unusable, self.now);
         let observation = self.observe();
         self.checkers
             .check_progress(observation.of(&self.deployment), self.now);

@@ -187,6 +187,31 @@ impl Stores {
         kept.fold(0, u32::saturating_add)
     }
 
+    /// Returns the seats that the root counts for a data center and that have ended there by `now`,
+    /// or were never given.
+    pub(crate) fn unused_seats_of(&self, data_center: u32, now: Timestamp) -> u32 {
+        let Some(local) = self.locals.get(data_center as usize) else {
+            return 0;
+        };
+        let is_here = |id: DataCenterId| id.0 == data_center + 1;
+        let root = self.root();
+        let children = root.children().values();
+        let children = children.filter(|child| is_here(child.data_center));
+        let held = children.map(|child| (&child.row, child.balance.seats));
+        let departed = root.departed().iter();
+        let departed = departed.filter(|gone| is_here(gone.data_center));
+        let possible = departed.map(|gone| (&gone.row, gone.phantoms));
+        let counted = held
+            .chain(possible)
+            .map(|(row, unreported)| row.total_after(Timestamp::ZERO) + i64::from(unreported));
+        // A data center frees its ended seats only with the root's consent.
+        let children = local.ledger().children().values().map(|child| &child.row);
+        let departed = local.ledger().departed().iter().map(|gone| &gone.row);
+        let running = children.chain(departed).map(|row| row.total_after(now));
+        let unused = counted.sum::<i64>() - running.sum::<i64>();
+        u32::try_from(unused.max(0)).unwrap_or(u32::MAX)
+    }
+
     pub(crate) fn at(&mut self, place: StoreRef) -> &mut Store {
         match place {
             StoreRef::Local(index) => self.local(u32::try_from(index).unwrap_or(u32::MAX)),
