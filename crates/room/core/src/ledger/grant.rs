@@ -112,16 +112,23 @@ impl Ledger {
         let credits = wanted_credits.saturating_sub(child.balance.credits);
         let others = self.sums.unmet().without(Unmet::of(child));
         let admissions_free = self.admissions_free(request.sent_at, minute);
-        let ahead_free = self.admissions_free(request.sent_at, minute.next());
+        let windows_free = self.admissions_in_windows();
         // A seat without an admission admits no visitor, nor an admission without a seat: other
         // children would miss them.
         let leased_seats = child.seats_to_admit();
         let seats = share(self.seats_to_admit(), wanted(leased_seats), others);
         let admissions = share(admissions_free, wanted(leased_admissions), others);
         let pairs = (leased_seats + seats).min(leased_admissions + admissions);
+        let admissions = admissions.min(pairs.saturating_sub(leased_admissions));
+        // Those of the next minute may all be used in the second that follows.
+        let ahead_free = self
+            .admissions_free(request.sent_at, minute.next())
+            .min(saturating_u32(
+                windows_free.saturating_sub(admissions.into()),
+            ));
         let granted = LeaseBalance {
             seats: first + seats.min(pairs.saturating_sub(leased_seats)),
-            admissions: admissions.min(pairs.saturating_sub(leased_admissions)),
+            admissions,
             next_minute: share(ahead_free, wanted_ahead, others),
             minute,
             credits: match &self.upstream {
@@ -195,10 +202,13 @@ impl Ledger {
             return upstream.lease.balance().admissions_of(minute);
         }
         let used = u64::from(self.admitted_in(minute)) + self.admissions_leased(minute);
-        saturating_u32(
-            self.admissions_allowed(at + PACE_AHEAD, minute)
-                .saturating_sub(used),
-        )
+        if minute < self.recent.open_from {
+            return 0;
+        }
+        let left = self
+            .admissions_allowed(at + PACE_AHEAD, minute)
+            .saturating_sub(used);
+        saturating_u32(left.min(self.admissions_in_windows()))
     }
 
     /// Returns the admissions of `minute` in the children's balances.

@@ -9,7 +9,7 @@ use alloc::vec;
 
 use super::*;
 use crate::id::VisitorId;
-use crate::rules::Limits;
+use crate::rules::{Limits, NewUsersWindow};
 use crate::sync::{LeaseDemand, LeaseReply, RecordStamp, Revocation};
 
 pub(crate) const START: Timestamp = Timestamp(1_694_432_700_000);
@@ -51,6 +51,7 @@ pub(crate) fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
                 total_active_users: 10,
                 new_users_per_minute: 60,
             },
+            window: NewUsersWindow::Minute,
             longest_seat: LONGEST,
             pacing: true,
             needs_traffic: false,
