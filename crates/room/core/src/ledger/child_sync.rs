@@ -125,8 +125,10 @@ impl Ledger {
 
     /// Returns how many slots to keep without a request for them, so that a newcomer seldom waits
     /// for a far round trip. As many as recent traffic used at its height, and twice what is
-    /// missing, since beginning traffic grows. At most a quarter of this data center's part of the
-    /// free slots, and none while visitors wait.
+    /// missing, since beginning traffic grows. None while visitors wait.
+    ///
+    /// At most a quarter of this data center's part of the slots that the minute leaves, and half of
+    /// its part of those that the second leaves: these come free again at once.
     pub(super) fn spare_slots(&self, missing: u32) -> u32 {
         let Some(upstream) = self.upstream.as_deref() else {
             return 0;
@@ -142,8 +144,15 @@ impl Ledger {
         } else {
             0
         };
-        let free = u64::from(root.seats_free.min(root.admissions_free));
-        let part = free * u64::from(self.sums.nodes) / u64::from(root.nodes.max(1)) / 4;
+        let rate = self
+            .settings
+            .map_or(0, |terms| terms.limits.new_users_per_minute);
+        let used = root.admitted_in(root.as_of.minute());
+        let in_minute = rate.saturating_sub(used.saturating_add(root.leased));
+        let part_of =
+            |free: u32| u64::from(free) * u64::from(self.sums.nodes) / u64::from(root.nodes.max(1));
+        let part = part_of(root.seats_free.min(in_minute)) / 4;
+        let part = part.min(part_of(root.admissions_free) / 2);
         saturating_u32(part).min(growth.max(height + 1))
     }
 

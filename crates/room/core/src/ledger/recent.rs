@@ -29,10 +29,10 @@ use crate::time::{DurationMs, Minute, Timestamp};
 /// Width of the slots in which reports of the last second are counted.
 const SLOT: DurationMs = DurationMs(125);
 /// Width of the slots of earlier reports.
-const SLOT_LATER: DurationMs = DurationMs(1_000);
+const SLOT_LATER: DurationMs = DurationMs(500);
 /// Most slots: those of a sliding minute and of a second, and as many again for late replies. More
 /// are merged, and then count for longer.
-const SLOTS_MAX: usize = 128;
+const SLOTS_MAX: usize = 160;
 /// Time in which as many admissions as a second allows come free, as a rule: the second, and the
 /// syncs that report admissions and show that it is over. Only forecasts use it.
 const SECOND_IN_PRACTICE: DurationMs = DurationMs(1_500);
@@ -180,6 +180,16 @@ impl Ledger {
         let outstanding = self.sums.leased_from(self.recent.open_from);
         let (second, minute) = self.windows_left();
         second.min(minute).saturating_sub(outstanding)
+    }
+
+    /// Whether admissions come free little by little, and the children lack more than there are now.
+    /// Those that are free are then kept for the other children who lack some.
+    #[must_use]
+    pub fn is_rationed(&self, at: Timestamp) -> bool {
+        let unmet = self.sums.unmet().slots;
+        let is_paced = self.settings.is_some_and(|terms| terms.pacing) && self.waiting_total() > 0;
+        let is_gradual = is_paced || self.admissions_in_windows() <= unmet;
+        is_gradual && u64::from(self.admissions_free(at, at.minute())) <= unmet
     }
 
     /// Returns the admissions until `ahead` has passed, leased ones included: a forecast.
