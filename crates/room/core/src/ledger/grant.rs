@@ -112,23 +112,16 @@ impl Ledger {
         let credits = wanted_credits.saturating_sub(child.balance.credits);
         let others = self.sums.unmet().without(Unmet::of(child));
         let admissions_free = self.admissions_free(request.sent_at, minute);
-        let windows_free = self.admissions_in_windows();
+        let ahead_free = self.admissions_free(request.sent_at, minute.next());
         // A seat without an admission admits no visitor, nor an admission without a seat: other
         // children would miss them.
         let leased_seats = child.seats_to_admit();
         let seats = share(self.seats_to_admit(), wanted(leased_seats), others);
         let admissions = share(admissions_free, wanted(leased_admissions), others);
         let pairs = (leased_seats + seats).min(leased_admissions + admissions);
-        let admissions = admissions.min(pairs.saturating_sub(leased_admissions));
-        // Those of the next minute may all be used in the second that follows.
-        let ahead_free = self
-            .admissions_free(request.sent_at, minute.next())
-            .min(saturating_u32(
-                windows_free.saturating_sub(admissions.into()),
-            ));
         let granted = LeaseBalance {
             seats: first + seats.min(pairs.saturating_sub(leased_seats)),
-            admissions,
+            admissions: admissions.min(pairs.saturating_sub(leased_admissions)),
             next_minute: share(ahead_free, wanted_ahead, others),
             minute,
             credits: match &self.upstream {
@@ -142,7 +135,13 @@ impl Ledger {
                 && granted.next_minute <= ahead_free,
             "a grant was free"
         );
-        granted
+        // All of them may be used in the second around the turn of the minute.
+        let windows = self.admissions_in_windows();
+        let ahead = saturating_u32(windows.saturating_sub(granted.admissions.into()));
+        LeaseBalance {
+            next_minute: granted.next_minute.min(ahead),
+            ..granted
+        }
     }
 
     /// Returns what the children lack of their demand.
