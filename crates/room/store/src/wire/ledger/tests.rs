@@ -253,8 +253,8 @@ fn a_damaged_record_is_an_error_and_not_an_empty_ledger() {
     assert_eq!(decode(&longer), Err(LedgerRecordError::Damaged));
     assert_eq!(decode(&[]), Err(LedgerRecordError::Version { found: 0 }));
     assert_eq!(
-        decode(&[9, 9]),
-        Err(LedgerRecordError::Version { found: 9 })
+        decode(&[99, 9]),
+        Err(LedgerRecordError::Version { found: 99 })
     );
 }
 
