@@ -53,15 +53,15 @@ fn most_within(origin: &RecordingOrigin, length: Duration) -> usize {
 }
 
 /// Returns the lines of a room that these visitors come to.
-fn crowded_room(origin: &RecordingOrigin, more: &str) -> String {
+fn crowded_room(origin: &RecordingOrigin, store: &str, more: &str) -> String {
     let lines = format!("new_users_per_minute = {PER_MINUTE}\n{more}");
-    SERVER.to_owned() + &room("main", origin.address, 10_000, &lines)
+    SERVER.to_owned() + store + &room("main", origin.address, 10_000, &lines)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_second_has_more_than_a_tenth_of_a_minutes_admissions() {
     let origin = RecordingOrigin::start().await;
-    let file = ConfigFile::new(&crowded_room(&origin, "pacing = false"));
+    let file = ConfigFile::new(&crowded_room(&origin, "", "pacing = false"));
     let gateway = Gateway::start(&file.flags()).await;
     rush(&[gateway], Duration::from_secs(9)).await;
     let most = most_within(&origin, Duration::from_secs(1));
@@ -74,14 +74,13 @@ async fn no_second_has_more_than_a_tenth_of_a_minutes_admissions() {
 async fn no_sixty_seconds_have_more_than_a_minutes_admissions_on_two_nodes() {
     let redis = RedisServer::start().await;
     let origin = RecordingOrigin::start().await;
-    let store = format!("redis://127.0.0.1:{}", redis.port());
-    let text = crowded_room(&origin, "new_users_window = \"sliding\"");
+    let address = format!("redis://127.0.0.1:{}", redis.port());
+    let store = format!("[store]\nkind = \"valkey\"\nlocal = \"{address}\"\n");
+    let text = crowded_room(&origin, &store, "new_users_window = \"sliding\"");
     let files = [ConfigFile::new(&text), ConfigFile::new(&text)];
     let mut gateways = Vec::new();
     for file in &files {
-        let mut flags = file.flags();
-        flags.extend(["--store".to_owned(), store.clone()]);
-        gateways.push(Gateway::start(&flags).await);
+        gateways.push(Gateway::start(&file.flags()).await);
     }
     rush(&gateways, Duration::from_secs(68)).await;
     let most = most_within(&origin, Duration::from_secs(1));
