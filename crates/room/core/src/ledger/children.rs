@@ -54,10 +54,7 @@ impl Ledger {
         // A child that returns after its lease had been given up reports a complete row: the report
         // replaces its possible seats.
         let returned = self.drop_departed(request.child);
-        let known = self.children.get(&request.child).map(|old| &old.admitted);
-        let known = known.or(returned.as_ref().map(|gone| &gone.admitted));
-        let known = known.cloned().unwrap_or_default();
-        self.count_used(&known, &request.admitted);
+        self.count_used(request, returned.as_ref());
         let old = self.children.get(&request.child);
         if old.is_none_or(|old| old.quiet_at == Timestamp::NEVER) {
             self.remove_returned(&request.waiting);

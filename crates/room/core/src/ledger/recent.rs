@@ -21,7 +21,7 @@
 
 use alloc::vec::Vec;
 
-use super::{Child, Ledger};
+use super::{Child, DepartedChild, Ledger};
 use crate::rules::NewUsersWindow;
 use crate::sync::SyncRequest;
 use crate::time::{DurationMs, Minute, Timestamp};
@@ -117,18 +117,25 @@ impl Ledger {
         }
     }
 
-    /// Counts the admissions in a report that the record did not have. `known` are those that it
-    /// had of the child.
-    pub(super) fn count_used(&mut self, known: &[(Minute, u32)], reported: &[(Minute, u32)]) {
+    /// Counts the admissions in a report that the record did not have. `returned` is the record of
+    /// its child if that had departed.
+    pub(super) fn count_used(&mut self, request: &SyncRequest, returned: Option<&DepartedChild>) {
         if self.upstream.is_some() {
             return;
         }
+        let child = self.children.get(&request.child);
+        let known = child.map(|child| child.admitted.as_slice());
+        let known = known.or_else(|| returned.map(|gone| gone.admitted.as_slice()));
+        let known = known.unwrap_or_default();
         let before = |minute| {
             let known = known.iter().find(|(of, _)| *of == minute);
             known.map_or(0, |(_, count)| *count)
         };
         let open_from = self.recent.open_from;
-        let open = reported.iter().filter(|(minute, _)| *minute >= open_from);
+        let open = request
+            .admitted
+            .iter()
+            .filter(|(minute, _)| *minute >= open_from);
         let used = open.map(|&(minute, count)| u64::from(count.saturating_sub(before(minute))));
         let used = used.sum();
         self.recent.add(used, self.as_of);
