@@ -50,6 +50,7 @@ impl RoomConfig {
         let ((), problems) = read_typed(owner, typed.into_iter(), |table| {
             keys::live().for_each(|row| row.change(table, &mut config));
             room::check_draw(table, &mut config.rules);
+            room::check_window(table, &mut config.rules);
         });
         let problems = problems.into_iter().map(reworded).collect();
         Changed { config, problems }

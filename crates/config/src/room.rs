@@ -1,6 +1,6 @@
 //! `[[room]]`: one room, as far as it can be checked without the rest of the file.
 
-use anteroom_room::rules::{Limits, QueueingMethod, Rules};
+use anteroom_room::rules::{AllocationKind, Limits, NewUsersWindow, QueueingMethod, Rules};
 
 use super::checks::Checks;
 use super::model::{
@@ -10,6 +10,7 @@ use super::notes::Located;
 use super::path;
 use super::problem::{Finding, Owner};
 use super::reader::Table;
+use super::words;
 
 pub(super) mod keys;
 mod origins;
@@ -132,6 +133,7 @@ pub fn read_room_rules(table: &mut Table<'_>) -> Option<Rules> {
     let limits = read_rows(keys::LIMITS, table, &mut config);
     let others = read_rows(keys::RULES, table, &mut config);
     check_draw(table, &mut config.rules);
+    check_window(table, &mut config.rules);
     limits.and(others).map(|()| config.rules)
 }
 
@@ -164,6 +166,24 @@ pub(super) fn check_draw(table: &mut Table<'_>, rules: &mut Rules) {
     );
     // Without an opening time, nothing could be drawn.
     rules.draw = false;
+}
+
+/// Reports a sliding window with an allocation that cannot hold it: nodes count alone there, or by
+/// the calendar minute.
+pub(super) fn check_window(table: &mut Table<'_>, rules: &mut Rules) {
+    let is_sliding = rules.new_users_window == NewUsersWindow::Sliding;
+    if !is_sliding || rules.allocation == AllocationKind::Leases {
+        return;
+    }
+    let location = table.location(keys::NEW_USERS_WINDOW);
+    let allocation = words::allocation(rules.allocation);
+    table.notes.report(
+        &location,
+        Finding::Value(format!("\"sliding\" with allocation \"{allocation}\"")),
+        "\"minute\", or \"sliding\" with allocation \"leases\"",
+        None,
+    );
+    rules.new_users_window = NewUsersWindow::Minute;
 }
 
 fn read_cookie(table: &mut Table<'_>) -> Located<CookieSettings> {

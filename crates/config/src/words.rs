@@ -1,6 +1,8 @@
 //! Words of the choices in the config file and in JSON.
 
-use anteroom_room::rules::{AllocationKind, OnStoreFailure, QueueingMethod, SeatNeedsCookie};
+use anteroom_room::rules::{
+    AllocationKind, NewUsersWindow, OnStoreFailure, QueueingMethod, SeatNeedsCookie,
+};
 
 /// `queueing_method`.
 pub(crate) const QUEUEING_METHODS: &[(&str, QueueingMethod)] = &[
@@ -16,6 +18,12 @@ pub const ALLOCATIONS: &[(&str, AllocationKind)] = &[
     ("curve", AllocationKind::Curve),
     ("counters", AllocationKind::Counters),
     ("leases", AllocationKind::Leases),
+];
+
+/// `new_users_window`.
+pub const NEW_USERS_WINDOWS: &[(&str, NewUsersWindow)] = &[
+    ("minute", NewUsersWindow::Minute),
+    ("sliding", NewUsersWindow::Sliding),
 ];
 
 /// `seat_needs_cookie`.

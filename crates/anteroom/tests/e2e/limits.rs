@@ -6,6 +6,7 @@
 mod fast_minute;
 mod order;
 mod rush;
+mod windows;
 
 use std::time::Duration;
 

@@ -77,6 +77,7 @@ async fn the_ready_made_scenarios_are_listed_and_can_be_printed() {
         "tiny-limit",
         "partition",
         "rolling-restart",
+        "rush-late-in-a-minute",
     ] {
         let is_listed = ended.out.lines().any(|line| line == name);
         assert!(is_listed, "{name}: {}", ended.out);

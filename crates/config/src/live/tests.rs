@@ -154,6 +154,7 @@ fn these_room_keys_can_be_changed_while_the_gateway_runs() {
         "json_response_enabled",
         "max_addresses_per_ticket",
         "new_users_per_minute",
+        "new_users_window",
         "non_navigation_status_code",
         "on_store_failure",
         "opens_at",

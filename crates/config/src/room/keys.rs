@@ -15,7 +15,9 @@ use crate::language::LANGUAGES;
 use crate::model::{Host, RoomName, SameSite, Secure};
 use crate::path::{self, PathError};
 use crate::reader::Key;
-use crate::words::{ALLOCATIONS, ON_STORE_FAILURE, QUEUEING_METHODS, SEAT_NEEDS_COOKIE};
+use crate::words::{
+    ALLOCATIONS, NEW_USERS_WINDOWS, ON_STORE_FAILURE, QUEUEING_METHODS, SEAT_NEEDS_COOKIE,
+};
 
 const fn limit(name: &'static str) -> Key<Whole<u32>> {
     Key {
@@ -93,9 +95,14 @@ pub(crate) const LIMITS: &[&dyn LiveRow] = &[
 
 pub(crate) const OPENS_AT: &str = "opens_at";
 pub(crate) const DRAW: &str = "draw";
+pub(crate) const NEW_USERS_WINDOW: &str = "new_users_window";
 
 /// Rules of admission and of the queue, besides the limits.
 pub(crate) const RULES: &[&dyn LiveRow] = &[
+    &Row {
+        key: choice(NEW_USERS_WINDOW, NEW_USERS_WINDOWS, "\"minute\""),
+        field: always!(rules.new_users_window),
+    },
     &Row {
         key: minutes("session_duration", DurationMs::from_secs(1), "\"5m\""),
         field: always!(rules.session_duration),

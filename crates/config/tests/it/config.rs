@@ -6,7 +6,8 @@ use anteroom_config::{
     Secure, StoreConfig,
 };
 use anteroom_room::rules::{
-    AllocationKind, CurveFactor, Limits, OnStoreFailure, QueueingMethod, Rules, SeatNeedsCookie,
+    AllocationKind, CurveFactor, Limits, NewUsersWindow, OnStoreFailure, QueueingMethod, Rules,
+    SeatNeedsCookie,
 };
 use anteroom_room::time::{DurationMs, Timestamp};
 
@@ -72,6 +73,20 @@ fn shared_tickets_and_queued_programs_have_settings() {
 }
 
 #[test]
+fn the_window_of_new_users_is_a_calendar_minute_or_slides() {
+    let window = |more| room(more).rules.new_users_window;
+    assert_eq!(window(""), NewUsersWindow::Minute);
+    assert_eq!(
+        window("new_users_window = \"minute\""),
+        NewUsersWindow::Minute
+    );
+    assert_eq!(
+        window("new_users_window = \"sliding\""),
+        NewUsersWindow::Sliding
+    );
+}
+
+#[test]
 fn every_rule_of_a_room_can_be_set() {
     let room = room(
         r#"
@@ -106,6 +121,7 @@ additional_routes = [{ host = "www.shop.example" }, { path = "/buy" }]
                 total_active_users: 200,
                 new_users_per_minute: 200
             },
+            new_users_window: NewUsersWindow::Minute,
             session_duration: DurationMs::from_secs(5_400),
             session_renewal: false,
             queueing_method: QueueingMethod::Fifo,

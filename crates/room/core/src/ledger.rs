@@ -11,7 +11,8 @@
 //! # Invariants
 //!
 //! - Seats reported + phantom seats + seats leased never exceed `total_active_users` by a grant.
-//! - Admissions used + leased in a minute never exceed `new_users_per_minute` by a grant.
+//! - Admissions used + leased in a minute never exceed `new_users_per_minute` by a grant. Nor do
+//!   those of any second exceed a tenth of it ([`RecentAdmissions`]).
 //! - A child that stops reporting counts as if it had used its whole lease.
 //! - A ledger that lost its record counts everything as used until no earlier lease or seat can
 //!   run.
@@ -31,6 +32,7 @@ mod grant;
 mod lease_terms;
 mod parts;
 mod probation;
+mod recent;
 mod reserve;
 mod revoked;
 mod snapshot;
@@ -54,6 +56,7 @@ pub use due::{UPSTREAM_PERIOD, UPSTREAM_TIME_OUT_MAX};
 pub use lease_terms::{LEASE_TTL, LeaseTerms};
 pub use parts::{LedgerParts, UnsoundLedger};
 pub use probation::Probation;
+pub use recent::RecentAdmissions;
 pub use reserve::{Reserve, ReserveCause};
 pub use revoked::{FORGOTTEN_AFTER, Logouts, REVOKED_MAX, RevokedList, UnreleasedSeat};
 use sums::Sums;
@@ -93,6 +96,8 @@ pub struct Ledger {
     groups: BTreeMap<DataCenterId, Group>,
     /// Admissions of recent minutes by children that are no longer in `departed`.
     settled_minutes: BTreeMap<Minute, u32>,
+    /// Admissions of the last seconds; the root's only.
+    recent: RecentAdmissions,
     /// Sessions that were ended early.
     revoked: RevokedList,
     /// Seats of those sessions, and the nodes that do not reject their tickets yet.
@@ -225,6 +230,7 @@ impl Ledger {
             departed: Vec::new(),
             groups: BTreeMap::new(),
             settled_minutes: BTreeMap::new(),
+            recent: RecentAdmissions::default(),
             revoked: RevokedList::default(),
             logouts: Logouts::default(),
             orphaned_waiting: OrphanedWaiting::default(),
@@ -363,6 +369,7 @@ impl Ledger {
             Some(_) => self.note_known(request),
             None => {}
         }
+        self.note_passed_windows(request);
         let known = self.children.get(&request.child);
         let newest = known.map(|child| child.number).or_else(|| {
             let gone = self.departed.iter().find(|gone| gone.node == request.child);
@@ -383,6 +390,7 @@ impl Ledger {
             return self.void_reply(request);
         }
         self.handle_report(request, is_clock_trusted);
+        self.count_ended();
         if request.is_leaving {
             self.handle_goodbye(request, now);
             self.end_probation();

@@ -28,17 +28,20 @@
 //! comes longer after it than the store can forget shows that the server lived on. If it then comes
 //! back with an older record, it broke its promise ([`crate::ledger::Probation`]).
 
+mod passed;
+
 use crate::id::Incarnation;
 use crate::ledger::UPSTREAM_TIME_OUT_MAX;
 use crate::store::StoreFacts;
 use crate::sync::{Kept, LeaseReply, Reply, SyncRequest};
 use crate::time::{DurationMs, Timestamp};
+use passed::ReplyTimes;
 
 /// Longest time by which a reply arrives after the server made it.
 const LONGEST_REPLY: DurationMs = UPSTREAM_TIME_OUT_MAX;
 
 /// View of one record, by a clock that is never stepped.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct RecordView {
     anchor: Option<Anchor>,
     store: Option<StoreFacts>,
@@ -48,6 +51,8 @@ pub struct RecordView {
     marked: Option<Marked>,
     /// Part of the record that the last such server cannot have lost.
     kept: Option<(Incarnation, Kept)>,
+    /// Times at which replies arrived.
+    times: ReplyTimes,
 }
 
 /// Record time, as the fastest reply of an incarnation showed it.
@@ -105,6 +110,8 @@ impl RecordView {
                 self.note_time(incarnation, lease_reply.record_time, now);
                 self.store = Some(lease_reply.store);
                 self.note_kept(lease_reply, now);
+                let of = (incarnation, lease_reply.store.identity);
+                self.times.note(of, lease_reply.record_time, now);
                 match lease_reply.generation {
                     None => self.lease = None,
                     Some(generation) => {
@@ -153,6 +160,8 @@ impl RecordView {
     /// lags; without it, nodes that carry in turn would add up their lags.
     pub fn note_lease(&mut self, lease: RecordedLease, now: Timestamp) {
         self.note_time(lease.incarnation, lease.record_time, now);
+        let of = (lease.incarnation, lease.store.identity);
+        self.times.note(of, lease.record_time, now);
         let is_same = |known: &SeenLease| {
             let names =
                 |lease: RecordedLease| (lease.generation, lease.incarnation, lease.store.identity);
@@ -184,6 +193,7 @@ impl RecordView {
         let kept = self.kept;
         let kept = kept.filter(|(incarnation, _)| request.parent == Some(*incarnation));
         request.stamp.kept = kept.map(|(_, kept)| kept);
+        request.stamp.passed = self.times.passed(request, now);
     }
 
     /// Learns from a reply at `now` what its server cannot have lost. What is known of an earlier

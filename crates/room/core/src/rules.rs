@@ -4,11 +4,17 @@
 
 use crate::time::{DurationMs, Timestamp};
 
+/// Most admissions in a second of a room whose limit is small. With fewer, two friends who come
+/// together would wait for nothing.
+const BURST_MIN: u32 = 3;
+
 /// Rules of one room.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Rules {
     /// Ceilings of active visitors and of admissions.
     pub limits: Limits,
+    /// Window that the limit of admissions is for.
+    pub new_users_window: NewUsersWindow,
     /// Time for which a visitor stays active after its last request; 1 s to 24 h.
     pub session_duration: DurationMs,
     /// Whether a request extends the session (`disable_session_renewal` turns it off).
@@ -42,8 +48,40 @@ pub struct Rules {
 pub struct Limits {
     /// Most active visitors at once.
     pub total_active_users: u32,
-    /// Most admissions within one calendar minute.
+    /// Most admissions within one minute.
     pub new_users_per_minute: u32,
+}
+
+impl Limits {
+    /// Returns the most admissions in any second: a tenth of a minute's, so that a minute's
+    /// admissions never reach the origin at once. Small limits allow a burst of three.
+    #[must_use]
+    pub fn admissions_per_second(&self) -> u32 {
+        (self.new_users_per_minute / 10)
+            .max(BURST_MIN)
+            .min(self.new_users_per_minute)
+    }
+}
+
+/// Window of time that `new_users_per_minute` limits.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum NewUsersWindow {
+    /// Calendar minute: up to twice the limit may be admitted in 60 s, at the turn of a minute.
+    #[default]
+    Minute,
+    /// Any 60 s.
+    Sliding,
+}
+
+impl NewUsersWindow {
+    /// Returns the window of two that allows less.
+    #[must_use]
+    pub fn stricter(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Minute, Self::Minute) => Self::Minute,
+            _ => Self::Sliding,
+        }
+    }
 }
 
 /// Order in which waiting visitors enter.
@@ -136,6 +174,7 @@ impl Default for Rules {
                 total_active_users: 200,
                 new_users_per_minute: 200,
             },
+            new_users_window: NewUsersWindow::Minute,
             session_duration: DurationMs::from_secs(300),
             session_renewal: true,
             queueing_method: QueueingMethod::Fifo,

@@ -10,7 +10,7 @@ use alloc::vec::Vec;
 
 use crate::estimate::LOOK_AHEAD;
 use crate::id::{DataCenterId, Epoch, Incarnation, NodeId, VisitorId};
-use crate::rules::Limits;
+use crate::rules::{Limits, NewUsersWindow};
 use crate::seats::SeatRow;
 use crate::store::{Identity, StoreFacts};
 use crate::time::{DurationMs, Minute, Timestamp};
@@ -102,6 +102,18 @@ pub struct RecordStamp {
     pub kept: Option<Kept>,
     /// Newest request of this record that the node carried to the root.
     pub carried: Option<u64>,
+    /// Windows of time that have passed since earlier replies.
+    pub passed: PassedWindows,
+}
+
+/// Record times of the newest replies that arrived longer ago than a window. What the record had
+/// counted before those replies is out of the window. `None` before there is such a reply.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct PassedWindows {
+    /// Reply that arrived more than a second ago.
+    pub second: Option<Timestamp>,
+    /// Reply that arrived more than 60 s ago.
+    pub minute: Option<Timestamp>,
 }
 
 /// Part of a record that a server cannot have lost, unless it broke its promise.
@@ -251,6 +263,8 @@ impl Revocation {
 pub struct RoomFacts {
     /// Ceilings of active visitors and of admissions.
     pub limits: Limits,
+    /// Window that the limit of admissions is for.
+    pub window: NewUsersWindow,
     /// Longest seat under the rules.
     pub longest_seat: DurationMs,
     /// Whether a minute's admissions are spread over the minute while visitors wait.
@@ -269,6 +283,7 @@ impl RoomFacts {
                 total_active_users: a.total_active_users.min(b.total_active_users),
                 new_users_per_minute: a.new_users_per_minute.min(b.new_users_per_minute),
             },
+            window: self.window.stricter(other.window),
             longest_seat: self.longest_seat.max(other.longest_seat),
             pacing: self.pacing || other.pacing,
             needs_traffic: self.needs_traffic || other.needs_traffic,

@@ -396,7 +396,7 @@ impl SyncLoop {
             round: self.begun,
             is_wanted,
             root_reply: self.news.clone(),
-            parent_view: self.parent_view,
+            parent_view: self.parent_view.clone(),
         }
     }
 

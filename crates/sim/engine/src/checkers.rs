@@ -15,7 +15,8 @@ mod seats;
 use std::collections::{BTreeMap, BTreeSet};
 
 use anteroom_room::id::VisitorId;
-use anteroom_room::rules::{AllocationKind, Limits};
+use anteroom_room::ledger::LEASE_TTL;
+use anteroom_room::rules::{AllocationKind, Limits, NewUsersWindow, Rules};
 use anteroom_room::ticket::Ticket;
 use anteroom_room::time::{DurationMs, Timestamp};
 
@@ -24,7 +25,7 @@ use crate::scenario::model::{FaultKind, Scenario};
 use inside::Unseated;
 pub(crate) use no_waste::QueuedVisitor;
 pub(crate) use order::Admission;
-use rate::Rate;
+use rate::{Excess, Rate};
 use recovery::Recovery;
 use seats::Seats;
 
@@ -35,6 +36,9 @@ const LEGS_FAR: u64 = 32;
 
 /// One-way delay beyond which a root counts as far.
 const FAR: DurationMs = DurationMs(150);
+
+/// Largest error of a node's clock under which invariants about true time hold.
+const CLOCK_ERROR_MAX: DurationMs = DurationMs(500);
 
 /// Number of violations that are kept in full.
 const VIOLATIONS_MAX: usize = 100;
@@ -108,7 +112,8 @@ impl Watched {
 }
 
 impl Checkers {
-    pub(crate) fn new(scenario: &Scenario, allocation: AllocationKind, limits: Limits) -> Self {
+    /// Makes the checkers of a run under these rules.
+    pub(crate) fn new(scenario: &Scenario, rules: &Rules) -> Self {
         let errors = scenario.faults.iter().map(|fault| match fault.kind {
             FaultKind::NodeClockIsOff {
                 by_ms, drifts_ppm, ..
@@ -125,11 +130,13 @@ impl Checkers {
         // Where a trip takes longer than a period, syncs lose races.
         let legs = if longest > FAR { LEGS_FAR } else { LEGS };
         let far = longest.times(legs);
+        let is_sliding = rules.new_users_window == NewUsersWindow::Sliding;
+        let hold = scenario.global_lease.max(LEASE_TTL) + far;
         Self {
-            seats: Seats::new(limits.total_active_users, tolerance),
-            rate: Rate::new(limits.new_users_per_minute),
+            seats: Seats::new(rules.limits.total_active_users, tolerance),
+            rate: Rate::new(rules.limits.new_users_per_minute, is_sliding, hold),
             recovery: Recovery::default(),
-            keeps_limits: allocation == AllocationKind::Leases,
+            keeps_limits: rules.allocation == AllocationKind::Leases,
             starts_at: scenario.starts_at,
             tolerance,
             slack: tolerance.times(2) + far,
@@ -174,10 +181,11 @@ impl Checkers {
         self.queued_with_ticket
     }
 
-    /// Records the highest limits of all nodes from now on.
-    pub(crate) fn handle_limits(&mut self, highest: Limits, now: Timestamp) {
+    /// Records the highest limits of all nodes from now on, and whether the window of all slides.
+    pub(crate) fn handle_limits(&mut self, highest: Limits, is_sliding: bool, now: Timestamp) {
         self.seats.handle_limit(highest.total_active_users, now);
-        self.rate.handle_limit(highest.new_users_per_minute, now);
+        self.rate
+            .handle_limit(highest.new_users_per_minute, is_sliding, now);
     }
 
     /// Records a fault that may have effects until `until`.
@@ -249,6 +257,20 @@ impl Checkers {
         if count > limit && self.keeps_limits {
             self.report(Invariant::Rate, now, || {
                 format!("admission {count} of a minute, {limit} allowed")
+            });
+        }
+        let excess = self.rate.count_at(now);
+        // Further apart, clocks are outside the promise.
+        if let Some(excess) =
+            excess.filter(|_| self.keeps_limits && self.tolerance <= CLOCK_ERROR_MAX)
+        {
+            self.report(Invariant::Rate, now, || {
+                let Excess {
+                    count,
+                    limit,
+                    length,
+                } = excess;
+                format!("{count} admissions within {length}, {limit} allowed")
             });
         }
     }

@@ -10,7 +10,7 @@ pub(crate) mod node;
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::{DataCenterId, NodeId};
 use anteroom_room::room::RoomIdentity;
-use anteroom_room::rules::{Limits, Rules};
+use anteroom_room::rules::{Limits, NewUsersWindow, Rules};
 use anteroom_room::time::Timestamp;
 
 use crate::rng::{Draw, Purpose, SimRng};
@@ -123,6 +123,12 @@ impl Deployment {
             new_users_per_minute: a.new_users_per_minute.max(b.new_users_per_minute),
         });
         highest.unwrap_or_else(|| Rules::default().limits)
+    }
+
+    /// Whether the limit of admissions is for a sliding window at all nodes.
+    pub(crate) fn all_windows_slide(&self) -> bool {
+        let slides = |node: &Node| node.rules.new_users_window == NewUsersWindow::Sliding;
+        self.nodes.iter().all(slides)
     }
 
     /// Returns the name of a node in a trace: `sjc/2`.

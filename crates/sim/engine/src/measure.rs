@@ -123,7 +123,8 @@ impl Measure {
         } else {
             u64::from(rate)
         };
-        if inside < seats && u64::from(admitted) < given {
+        let has_room = checkers.rate.has_room_now(now);
+        if inside < seats && u64::from(admitted) < given && has_room {
             self.queued_although_free += 1;
             if self.cohorts.oldest().is_none() {
                 self.queued_although_free_and_first += 1;

@@ -151,7 +151,8 @@ pub enum Invariant {
     /// I1: active visitors never exceed `total_active_users`; after it was lowered their number
     /// never rises.
     Seats,
-    /// I2: admissions of a minute never exceed `new_users_per_minute`.
+    /// I2: admissions of a minute never exceed `new_users_per_minute`, and those of any second a
+    /// tenth of it.
     Rate,
     /// I3: a visitor with a valid ticket is never queued, and keeps it while it keeps coming.
     Inside,

@@ -120,7 +120,7 @@ impl Simulation {
             queue: Wheel::new(begins_at.0),
             population: Population::new(plan, &scenario.data_centers, scenario.seed),
             deployment: Deployment::new(scenario, rules, begins_at),
-            checkers: Checkers::new(scenario, allocation, rules.limits),
+            checkers: Checkers::new(scenario, &rules),
             measure: Measure::new(scenario),
             parked: Slab::default(),
             messages: Slab::default(),

@@ -2,6 +2,7 @@
 
 use crate::chart::number::{counted, grouped, length, percent, since_start};
 use anteroom_config::time_text::rfc3339_secs;
+use anteroom_room::rules::NewUsersWindow;
 use anteroom_sim::scenario::model::{
     FaultKind, FaultPlan, LinkRef, NodeRef, RoomPlan, Scenario, StoreRef,
 };
@@ -156,6 +157,14 @@ fn event(scenario: &Scenario, kind: FaultKind) -> String {
         FaultKind::Pacing { pacing, within } => format!(
             "the operator turns pacing {}; the last node has it {} later",
             if pacing { "on" } else { "off" },
+            length(within.0)
+        ),
+        FaultKind::NewUsersWindow { window, within } => format!(
+            "the operator sets new_users_window to {}; the last node has it {} later",
+            match window {
+                NewUsersWindow::Minute => "minute",
+                NewUsersWindow::Sliding => "sliding",
+            },
             length(within.0)
         ),
         FaultKind::SessionDuration { session, within } => format!(

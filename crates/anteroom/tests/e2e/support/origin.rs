@@ -16,6 +16,7 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Instant;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
@@ -45,6 +46,7 @@ pub(crate) struct Head {
     pub(crate) method: Method,
     pub(crate) target: String,
     pub(crate) headers: HeaderMap,
+    pub(crate) arrived_at: Instant,
 }
 
 #[derive(Default)]
@@ -134,6 +136,7 @@ async fn handle(
         method: request.method().clone(),
         target: request.uri().to_string(),
         headers: request.headers().clone(),
+        arrived_at: Instant::now(),
     });
     if request.uri().query() == Some("held") {
         let mut released = memory.is_released.subscribe();

@@ -9,7 +9,7 @@ use anteroom_config::overrides::{Record as _, RoomOverrides};
 use anteroom_embedded::{DataDir, Embedded, faults::Faults};
 use anteroom_room::allocation::{CounterKey, CounterScope};
 use anteroom_room::id::{DataCenterId, NodeId};
-use anteroom_room::rules::Limits;
+use anteroom_room::rules::{Limits, NewUsersWindow};
 use anteroom_room::seats::SeatRow;
 use anteroom_room::sync::{
     LeaseBalance, LeaseDemand, LeaseReply, LeaseUsage, RecordStamp, Reply, RoomFacts, SyncRequest,
@@ -107,6 +107,7 @@ fn request(child: u64, number: u64, generation: u32, now: Timestamp) -> SyncRequ
                 total_active_users: 10,
                 new_users_per_minute: 600,
             },
+            window: NewUsersWindow::Minute,
             longest_seat: DurationMs(310_000),
             pacing: false,
             needs_traffic: false,

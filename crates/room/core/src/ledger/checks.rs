@@ -50,6 +50,10 @@ impl Ledger {
                 .is_none_or(|began_at| began_at <= self.clock_at),
             "a ledger began no later than the newest request",
         )?;
+        ensure(
+            self.recent.slots.is_sorted_by_key(|(at, _)| *at),
+            "recent admissions are in order",
+        )?;
         let Some(upstream) = &self.upstream else {
             let is_ready = self
                 .groups

@@ -53,7 +53,8 @@ impl Ledger {
         self.reclaim_inherited(request);
         // A child that returns after its lease had been given up reports a complete row: the report
         // replaces its possible seats.
-        self.drop_departed(request.child);
+        let returned = self.drop_departed(request.child);
+        self.count_used(request, returned.as_ref());
         let old = self.children.get(&request.child);
         if old.is_none_or(|old| old.quiet_at == Timestamp::NEVER) {
             self.remove_returned(&request.waiting);
@@ -188,6 +189,7 @@ impl Ledger {
             return;
         };
         self.orphan_waiting(&child, now);
+        self.hold_admissions(&child);
         if !self.is_single_process() {
             self.logouts
                 .note_missing(child.process, child.ends_at_child_at);

@@ -135,7 +135,13 @@ impl Ledger {
                 && granted.next_minute <= ahead_free,
             "a grant was free"
         );
-        granted
+        // All of them may be used in the second around the turn of the minute.
+        let windows = self.admissions_in_windows();
+        let ahead = saturating_u32(windows.saturating_sub(granted.admissions.into()));
+        LeaseBalance {
+            next_minute: granted.next_minute.min(ahead),
+            ..granted
+        }
     }
 
     /// Returns what the children lack of their demand.
@@ -195,10 +201,13 @@ impl Ledger {
             return upstream.lease.balance().admissions_of(minute);
         }
         let used = u64::from(self.admitted_in(minute)) + self.admissions_leased(minute);
-        saturating_u32(
-            self.admissions_allowed(at + PACE_AHEAD, minute)
-                .saturating_sub(used),
-        )
+        if minute < self.recent.open_from {
+            return 0;
+        }
+        let left = self
+            .admissions_allowed(at + PACE_AHEAD, minute)
+            .saturating_sub(used);
+        saturating_u32(left.min(self.admissions_in_windows()))
     }
 
     /// Returns the admissions of `minute` in the children's balances.

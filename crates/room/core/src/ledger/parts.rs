@@ -6,8 +6,8 @@ use alloc::collections::BTreeMap;
 
 use super::sums::Sums;
 use super::{
-    Child, DepartedChild, Group, Ledger, Logouts, OrphanedWaiting, Probation, Reserve, RevokedList,
-    Upstream,
+    Child, DepartedChild, Group, Ledger, Logouts, OrphanedWaiting, Probation, RecentAdmissions,
+    Reserve, RevokedList, Upstream,
 };
 use crate::id::{DataCenterId, Incarnation, NodeId};
 use crate::store::StoreFacts;
@@ -33,6 +33,7 @@ pub struct LedgerParts<'a> {
     pub departed: Cow<'a, [DepartedChild]>,
     pub groups: Cow<'a, BTreeMap<DataCenterId, Group>>,
     pub settled_minutes: Cow<'a, BTreeMap<Minute, u32>>,
+    pub recent: Cow<'a, RecentAdmissions>,
     pub revoked: Cow<'a, RevokedList>,
     pub logouts: Cow<'a, Logouts>,
     pub orphaned_waiting: Cow<'a, OrphanedWaiting>,
@@ -68,6 +69,7 @@ impl Ledger {
             departed: Cow::Borrowed(&self.departed),
             groups: Cow::Borrowed(&self.groups),
             settled_minutes: Cow::Borrowed(&self.settled_minutes),
+            recent: Cow::Borrowed(&self.recent),
             revoked: Cow::Borrowed(&self.revoked),
             logouts: Cow::Borrowed(&self.logouts),
             orphaned_waiting: Cow::Borrowed(&self.orphaned_waiting),
@@ -99,6 +101,7 @@ impl Ledger {
             departed: parts.departed.into_owned(),
             groups: parts.groups.into_owned(),
             settled_minutes: parts.settled_minutes.into_owned(),
+            recent: parts.recent.into_owned(),
             revoked: parts.revoked.into_owned(),
             logouts: parts.logouts.into_owned(),
             orphaned_waiting: parts.orphaned_waiting.into_owned(),

@@ -8,6 +8,7 @@
 use super::Ledger;
 use super::child_sync::GRANT_AHEAD;
 use super::closing::CLOCKS_APART;
+use super::recent::SLIDING_WINDOW;
 use crate::id::Incarnation;
 use crate::sync::{ClosedBy, SyncRequest};
 use crate::time::{DurationMs, Timestamp};
@@ -200,6 +201,13 @@ impl Ledger {
         };
         if self.reserve.is_some_and(is_over) {
             self.has_reserved |= self.is_loss_certain();
+            // Leases from before may have been used until they ended.
+            if self
+                .reserve
+                .is_some_and(|reserve| !reserve.outlasts_windows())
+            {
+                self.count_unknown();
+            }
             self.reserve = None;
         }
     }
@@ -223,6 +231,11 @@ impl Ledger {
 }
 
 impl Reserve {
+    /// Whether all earlier admissions are out of every window when it ends.
+    fn outlasts_windows(self) -> bool {
+        self.ends_at >= self.began_at + self.ttl + SLIDING_WINDOW
+    }
+
     /// Returns the time by which every earlier lease and seat has ended, and the newest minute of
     /// which admissions were granted, as far as the cause requires it.
     fn end(self, longest_seat: DurationMs) -> Timestamp {

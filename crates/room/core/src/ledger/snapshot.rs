@@ -167,7 +167,8 @@ impl Ledger {
         let seats = self.seats_before(soon, terms);
         let used = u64::from(self.admitted_in(minute));
         let admissions = self.admissions_allowed(soon, minute).saturating_sub(used);
-        saturating_u32(seats.min(admissions))
+        let in_windows = self.admissions_in_windows_within(soon.since(at));
+        saturating_u32(seats.min(admissions).min(in_windows))
     }
 
     /// Returns the slots for waiting visitors until `later`: a minute that begins until then brings
@@ -180,7 +181,9 @@ impl Ledger {
             return self.slots_before(later, at);
         }
         let seats = self.seats_before(later, terms);
-        saturating_u32(seats.min(terms.limits.new_users_per_minute.into()))
+        let admissions = u64::from(terms.limits.new_users_per_minute);
+        let in_windows = self.admissions_in_windows_within(later.since(at));
+        saturating_u32(seats.min(admissions).min(in_windows))
     }
 
     /// Returns the seats that are neither taken nor owed, or that end until `soon`.

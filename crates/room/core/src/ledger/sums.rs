@@ -219,6 +219,13 @@ impl Sums {
         found.map_or(0, |(_, sum)| *sum)
     }
 
+    /// Returns the admissions of `oldest` and of later minutes in the children's balances.
+    pub(super) fn leased_from(&self, oldest: Minute) -> u64 {
+        let known = self.leased_admissions.iter();
+        let open = known.filter(|(minute, _)| *minute >= oldest);
+        open.map(|(_, sum)| *sum).sum()
+    }
+
     /// Returns the demand of all children above their balances.
     pub(super) fn unmet(&self) -> Unmet {
         self.unmet
@@ -491,13 +498,13 @@ impl Ledger {
         self.departed.push(gone);
     }
 
-    /// Forgets a departed child with all its counts.
-    pub(super) fn drop_departed(&mut self, node: NodeId) {
-        if let Some(at) = self.departed.iter().position(|gone| gone.node == node) {
-            let gone = self.departed.remove(at);
-            self.sums.row.subtract(&gone.row);
-            self.sums.remove_admitted(&gone.admitted);
-        }
+    /// Forgets a departed child with all its counts. Returns it.
+    pub(super) fn drop_departed(&mut self, node: NodeId) -> Option<DepartedChild> {
+        let at = self.departed.iter().position(|gone| gone.node == node)?;
+        let gone = self.departed.remove(at);
+        self.sums.row.subtract(&gone.row);
+        self.sums.remove_admitted(&gone.admitted);
+        Some(gone)
     }
 
     /// Frees a seat that a child reported.

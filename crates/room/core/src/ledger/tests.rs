@@ -4,12 +4,13 @@ mod far;
 mod logouts;
 mod missing_reports;
 mod probation;
+mod windows;
 
 use alloc::vec;
 
 use super::*;
 use crate::id::VisitorId;
-use crate::rules::Limits;
+use crate::rules::{Limits, NewUsersWindow};
 use crate::sync::{LeaseDemand, LeaseReply, RecordStamp, Revocation};
 
 pub(crate) const START: Timestamp = Timestamp(1_694_432_700_000);
@@ -49,8 +50,9 @@ pub(crate) fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
         settings: RoomFacts {
             limits: Limits {
                 total_active_users: 10,
-                new_users_per_minute: 60,
+                new_users_per_minute: 100,
             },
+            window: NewUsersWindow::Minute,
             longest_seat: LONGEST,
             pacing: true,
             needs_traffic: false,
@@ -258,20 +260,21 @@ fn while_visitors_wait_admissions_are_granted_at_an_even_pace() {
     let mut first = request(1, 1, 0);
     first.demand.slots = 60;
     first.settings.limits.total_active_users = 1_000;
+    first.settings.limits.new_users_per_minute = 600;
     first.balance.minute = START.minute();
     first.waiting.add(START, 500);
-    let (ledger, reply) = grant(Ledger::new(), &first, START + DurationMs(10_000));
+    let (ledger, reply) = grant(Ledger::new(), &first, START + DurationMs(1_000));
     assert_eq!(
-        reply.granted.admissions, 11,
-        "10 s of 60, and half a second ahead"
+        reply.granted.admissions, 15,
+        "1 s of 60, and half a second ahead"
     );
     first.number = 2;
     first.generation = Some(1);
     first.is_final = false;
     first.balance = reply.granted;
     first.settings.pacing = false;
-    let (_, reply) = grant(ledger, &first, START + DurationMs(10_000));
-    assert_eq!(reply.granted.admissions, 49);
+    let (_, reply) = grant(ledger, &first, START + DurationMs(1_000));
+    assert_eq!(reply.granted.admissions, 45);
 }
 
 #[test]

@@ -145,6 +145,7 @@ impl Room {
             rejects_through: self.revoked.version(),
             settings: RoomFacts {
                 limits: self.rules.limits,
+                window: self.rules.new_users_window,
                 longest_seat: self.rules.longest_seat(),
                 pacing: self.rules.pacing,
                 needs_traffic: !self.uses_leases(),

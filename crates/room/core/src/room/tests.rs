@@ -15,6 +15,7 @@ use super::*;
 use crate::id::Epoch;
 use crate::ledger::{LeaseTerms, Ledger};
 use crate::queue_position::QueueReason;
+use crate::record_view::RecordView;
 use crate::rules::{Limits, OnStoreFailure, SeatNeedsCookie};
 use crate::sync::Reply;
 use crate::ticket::{Seat, Seats};
@@ -26,6 +27,7 @@ const START: Timestamp = Timestamp(1_694_432_700_000);
 struct Pair {
     room: Room,
     ledger: Ledger,
+    view: RecordView,
     now: Timestamp,
     ids: u32,
 }
@@ -48,16 +50,19 @@ impl Pair {
                 START,
             ),
             ledger: Ledger::new(),
+            view: RecordView::default(),
             now: START,
             ids: 0,
         }
     }
 
     fn sync(&mut self) {
-        let request = self.room.poll_sync(self.now);
+        let mut request = self.room.poll_sync(self.now);
+        self.view.stamp(&mut request, self.now);
         let ledger = core::mem::take(&mut self.ledger);
         let (ledger, reply) = ledger.sync(&request, LeaseTerms::default(), self.now);
         self.ledger = ledger;
+        self.view.handle_reply(&reply, self.now);
         self.room.handle_reply(reply, self.now);
     }
 
@@ -152,7 +157,9 @@ fn the_minutes_limit_holds_and_the_next_minute_brings_new_slots() {
     pair.admit();
     pair.admit();
     pair.queue(None);
-    pair.wait(60_000);
+    pair.wait(30_000);
+    pair.queue(None);
+    pair.wait(30_000);
     let ticket = pair.admit();
     assert_eq!(ticket.accepted_at, Some(pair.now));
 }

@@ -39,18 +39,14 @@ impl Checkers {
 
 #[cfg(test)]
 mod tests {
-    use anteroom_room::rules::{AllocationKind, Limits};
+    use anteroom_room::rules::Rules;
 
     use super::*;
     use crate::run::tests::scenario;
 
     #[test]
     fn a_visitor_behind_the_watermark_must_not_be_admitted() {
-        let limits = Limits {
-            total_active_users: 1,
-            new_users_per_minute: 1,
-        };
-        let mut checkers = Checkers::new(&scenario(), AllocationKind::Leases, limits);
+        let mut checkers = Checkers::new(&scenario(), &Rules::default());
         let mut check = |rank: Option<u64>, watermark, expected| {
             let admission = Admission {
                 rank: rank.map(Timestamp),

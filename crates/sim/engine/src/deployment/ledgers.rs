@@ -547,6 +547,7 @@ impl Store {
         upstream.is_none_or(|upstream| upstream.lease.is_live(at))
             && ledger.seats_to_admit() > 0
             && ledger.admissions_free(at, at.minute()) > 0
+            && (upstream.is_some() || !ledger.is_rationed(at))
     }
 }
 

@@ -76,6 +76,7 @@ impl Simulation {
             }
             FaultKind::Limits { within, .. }
             | FaultKind::Pacing { within, .. }
+            | FaultKind::NewUsersWindow { within, .. }
             | FaultKind::SessionDuration { within, .. } => {
                 self.spread_rules(index, within);
             }
@@ -99,6 +100,7 @@ impl Simulation {
             // New rules end no session early, so active visitors notice no fault.
             FaultKind::Limits { within, .. }
             | FaultKind::Pacing { within, .. }
+            | FaultKind::NewUsersWindow { within, .. }
             | FaultKind::SessionDuration { within, .. } => {
                 let mut effects = within + self.deployment.stores.longest_lease() + MARGIN;
                 if !self.checkers.is_calm(self.now) {
@@ -275,6 +277,7 @@ impl Simulation {
         match fault.kind {
             FaultKind::Limits { limits, .. } => node.rules.limits = limits,
             FaultKind::Pacing { pacing, .. } => node.rules.pacing = pacing,
+            FaultKind::NewUsersWindow { window, .. } => node.rules.new_users_window = window,
             FaultKind::SessionDuration { session, .. } => node.rules.session_duration = session,
             _ => return,
         }
@@ -282,7 +285,8 @@ impl Simulation {
         node.renew_view();
         let is_alive = node.is_alive();
         let highest = self.deployment.highest_limits();
-        self.checkers.handle_limits(highest, self.now);
+        let is_sliding = self.deployment.all_windows_slide();
+        self.checkers.handle_limits(highest, is_sliding, self.now);
         if is_alive {
             self.hurry(index);
         }

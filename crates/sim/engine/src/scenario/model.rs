@@ -1,6 +1,6 @@
 //! Checked values of a scenario.
 
-use anteroom_room::rules::{AllocationKind, Limits, Rules};
+use anteroom_room::rules::{AllocationKind, Limits, NewUsersWindow, Rules};
 use anteroom_room::store::{Durability, StoreFacts};
 use anteroom_room::time::{DurationMs, Timestamp};
 
@@ -247,6 +247,13 @@ pub enum FaultKind {
         /// Time until the last node has it.
         within: DurationMs,
     },
+    /// The operator changes the window of the limit of admissions at all nodes, one after the other.
+    NewUsersWindow {
+        /// New window.
+        window: NewUsersWindow,
+        /// Time until the last node has it.
+        within: DurationMs,
+    },
     /// The operator changes the session's length at all nodes, one after the other.
     SessionDuration {
         /// New length.
@@ -299,6 +306,7 @@ impl FaultKind {
             | Self::StoreDown { lasts, .. } => *lasts,
             Self::Limits { within, .. }
             | Self::Pacing { within, .. }
+            | Self::NewUsersWindow { within, .. }
             | Self::SessionDuration { within, .. } => *within,
             Self::StoreWiped { .. }
             | Self::StoreLosesWrites { .. }

@@ -33,6 +33,7 @@ pub const SHIPPED: &[Shipped] = shipped![
     "tiny-limit",
     "partition",
     "rolling-restart",
+    "rush-late-in-a-minute",
 ];
 
 impl Shipped {

@@ -73,6 +73,7 @@ pub const fn name_of(fault: &FaultKind) -> &'static str {
         FaultKind::NodeClockIsOff { .. } => "node's clock is off",
         FaultKind::Limits { .. } => "limits change",
         FaultKind::Pacing { .. } => "pacing changes",
+        FaultKind::NewUsersWindow { .. } => "window changes",
         FaultKind::SessionDuration { .. } => "session_duration changes",
     }
 }
@@ -95,6 +96,7 @@ fn over_at(fault: &FaultPlan) -> DurationMs {
         FaultKind::NodeClockIsOff { .. } => return DurationMs(u64::MAX),
         FaultKind::Limits { within, .. }
         | FaultKind::Pacing { within, .. }
+        | FaultKind::NewUsersWindow { within, .. }
         | FaultKind::SessionDuration { within, .. } => within,
     };
     fault.at + lasts

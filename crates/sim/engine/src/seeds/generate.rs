@@ -6,7 +6,7 @@ mod comebacks;
 mod faults;
 mod shape;
 
-use anteroom_room::rules::{Limits, QueueingMethod, Rules, SeatNeedsCookie};
+use anteroom_room::rules::{Limits, NewUsersWindow, QueueingMethod, Rules, SeatNeedsCookie};
 use anteroom_room::time::{DurationMs, Timestamp};
 
 use crate::rng::{Draw, Purpose, SimRng, whole};
@@ -68,6 +68,7 @@ pub fn scenario(seed: u64) -> Scenario {
         }
         _ => {}
     }
+    windows(seed, &mut rules, &mut faults);
     let durability = comebacks::durability(seed, shape, &mut faults);
     let length = length(&faults, rules);
     let arrivals = if is_rush {
@@ -240,6 +241,30 @@ fn rules(rng: &mut SimRng) -> Rules {
         },
         refresh_interval: (!rng.chance(0.3)).then_some(DurationMs::from_secs(1)),
         ..Rules::default()
+    }
+}
+
+/// Makes the window slide in some seeds, from the start or from some time on, and switches it back in
+/// some. Nothing else of a seed changes.
+fn windows(seed: u64, rules: &mut Rules, faults: &mut Vec<FaultPlan>) {
+    let mut rng = SimRng::new(seed, Purpose::Windows);
+    let other = match rng.below(8) {
+        0 | 1 => {
+            rules.new_users_window = NewUsersWindow::Sliding;
+            None
+        }
+        2 => {
+            rules.new_users_window = NewUsersWindow::Sliding;
+            Some(NewUsersWindow::Minute)
+        }
+        3 => Some(NewUsersWindow::Sliding),
+        _ => None,
+    };
+    if let Some(window) = other {
+        let within = rng.between(DurationMs::ZERO, DurationMs(3_000));
+        let at = rng.between(DurationMs::from_secs(5), DurationMs::from_secs(90));
+        let kind = FaultKind::NewUsersWindow { window, within };
+        faults.push(FaultPlan { at, kind });
     }
 }
 

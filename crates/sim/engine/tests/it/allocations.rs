@@ -9,7 +9,7 @@ use anteroom_room::allocation::{
 use anteroom_room::id::{DataCenterId, NodeId};
 use anteroom_room::lease::Lease;
 use anteroom_room::ledger::{LeaseTerms, Ledger};
-use anteroom_room::rules::{AllocationKind, CurveFactor, Limits, Rules};
+use anteroom_room::rules::{AllocationKind, CurveFactor, Limits, NewUsersWindow, Rules};
 use anteroom_room::seats::SeatRow;
 use anteroom_room::statistics::{Budget, RoomStatistics, Utilization};
 use anteroom_room::sync::{LeaseDemand, LeaseUsage, RecordStamp, Reply, RoomFacts, SyncRequest};
@@ -307,6 +307,7 @@ fn lease_request(child: u64, lease: &mut Lease, slots: u32) -> SyncRequest {
         rejects_through: 0,
         settings: RoomFacts {
             limits: rules(10, 100).limits,
+            window: NewUsersWindow::Minute,
             longest_seat: DurationMs(310_000),
             pacing: true,
             needs_traffic: false,

@@ -130,9 +130,9 @@ fn most_seeds_admit_a_visitor_after_the_last_fault() {
     let runs = run_all(SOME);
     let stuck = runs.values().filter(|run| !run.has_recovered);
     let stuck: Vec<u64> = stuck.map(|run| run.seed).collect();
-    // The others end before a seat is free again.
+    // The others end before a seat is free again, or before a window that slides has room.
     assert!(
-        stuck.len() * 10 <= runs.len() * 3,
+        stuck.len() * 20 <= runs.len() * 7,
         "{stuck:?} of {}",
         runs.len()
     );

@@ -158,8 +158,8 @@ fn spare_slots_are_requested_for_growth_but_not_while_visitors_wait() {
     };
     assert_eq!(
         demanded(&mut far),
-        10 + 256 + 20,
-        "and more than as many for growth"
+        10 + 50,
+        "and half of what a second allows"
     );
     far.snapshot().waiting = 3;
     far.snapshot().slots_to_spare = 0;

@@ -26,6 +26,9 @@ fn a_child_without_reports_counts_as_full_until_its_longest_seat_ends() {
     other.number = 4;
     other.generation = Some(3);
     other.closed_through = phantoms_end;
+    other.parent = Some(Incarnation(0));
+    other.stamp.store = Some(StoreFacts::UNWRITTEN.identity);
+    other.stamp.passed.second = Some(phantoms_end);
     let (ledger, reply) = grant(ledger, &other, phantoms_end);
     assert_eq!(ledger.phantoms(), 0);
     assert_eq!(

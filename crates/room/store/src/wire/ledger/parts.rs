@@ -1,7 +1,8 @@
 //! Parts that the records of a ledger, of its children and of its parent share.
 
 use anteroom_room::id::VisitorId;
-use anteroom_room::rules::Limits;
+use anteroom_room::ledger::RecentAdmissions;
+use anteroom_room::rules::{Limits, NewUsersWindow};
 use anteroom_room::seats::SeatRow;
 use anteroom_room::sync::{Revocation, RoomFacts};
 use anteroom_room::time::{DurationMs, Minute, Timestamp};
@@ -15,9 +16,20 @@ pub(super) const NONE: u64 = 0;
 pub(super) struct RoomFactsRecord {
     total_active_users: u32,
     new_users_per_minute: u32,
+    is_window_sliding: bool,
     longest_seat: u64,
     pacing: bool,
     needs_traffic: bool,
+}
+
+/// Admissions of the last seconds. Each slot is written by its distance to the one before, since a
+/// busy room has sixty.
+#[derive(Serialize, Deserialize)]
+pub(super) struct RecentAdmissionsRecord {
+    slots: Vec<(u64, u32)>,
+    second_from: u64,
+    held: Vec<(u64, u32)>,
+    open_from: u64,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -67,6 +79,7 @@ impl From<RoomFacts> for RoomFactsRecord {
         Self {
             total_active_users: terms.limits.total_active_users,
             new_users_per_minute: terms.limits.new_users_per_minute,
+            is_window_sliding: terms.window == NewUsersWindow::Sliding,
             longest_seat: terms.longest_seat.0,
             pacing: terms.pacing,
             needs_traffic: terms.needs_traffic,
@@ -81,9 +94,52 @@ impl From<RoomFactsRecord> for RoomFacts {
                 total_active_users: record.total_active_users,
                 new_users_per_minute: record.new_users_per_minute,
             },
+            window: if record.is_window_sliding {
+                NewUsersWindow::Sliding
+            } else {
+                NewUsersWindow::Minute
+            },
             longest_seat: DurationMs(record.longest_seat),
             pacing: record.pacing,
             needs_traffic: record.needs_traffic,
+        }
+    }
+}
+
+impl From<&RecentAdmissions> for RecentAdmissionsRecord {
+    fn from(recent: &RecentAdmissions) -> Self {
+        let mut before = 0;
+        let slots = recent.slots.iter().map(|&(at, count)| {
+            let apart = at.0 - before;
+            before = at.0;
+            (apart, count)
+        });
+        Self {
+            slots: slots.collect(),
+            second_from: recent.second_from.0,
+            held: recent
+                .held
+                .iter()
+                .map(|&(at, count)| (at.0, count))
+                .collect(),
+            open_from: recent.open_from.0,
+        }
+    }
+}
+
+impl From<RecentAdmissionsRecord> for RecentAdmissions {
+    fn from(record: RecentAdmissionsRecord) -> Self {
+        let mut at = 0u64;
+        let slots = record.slots.into_iter().map(|(apart, count)| {
+            at = at.saturating_add(apart);
+            (Timestamp(at), count)
+        });
+        let held = record.held.into_iter();
+        Self {
+            slots: slots.collect(),
+            second_from: Timestamp(record.second_from),
+            held: held.map(|(at, count)| (Timestamp(at), count)).collect(),
+            open_from: Minute(record.open_from),
         }
     }
 }

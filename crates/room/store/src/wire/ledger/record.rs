@@ -18,7 +18,8 @@ use serde::{Deserialize, Serialize};
 
 use super::children::{ChildRecord, DepartedChildRecord};
 use super::parts::{
-    NONE, RevocationRecord, RoomFactsRecord, minutes_in, row_in, row_out, waiting_in, waiting_out,
+    NONE, RecentAdmissionsRecord, RevocationRecord, RoomFactsRecord, minutes_in, row_in, row_out,
+    waiting_in, waiting_out,
 };
 use super::upstream::UpstreamRecord;
 
@@ -49,6 +50,7 @@ pub(super) struct LedgerRecord {
     heard_at: u64,
     began_at: u64,
     as_of: u64,
+    recent: RecentAdmissionsRecord,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -152,6 +154,7 @@ impl From<LedgerParts<'_>> for LedgerRecord {
             heard_at: parts.clock_at.0,
             began_at: parts.began_at.unwrap_or(Timestamp(NONE)).0,
             as_of: parts.as_of.0,
+            recent: (&*parts.recent).into(),
         }
     }
 }
@@ -196,6 +199,7 @@ impl From<LedgerRecord> for LedgerParts<'static> {
             clock_at: Timestamp(record.heard_at),
             began_at: Some(Timestamp(record.began_at)).filter(|at| *at != Timestamp(NONE)),
             as_of: Timestamp(record.as_of),
+            recent: Cow::Owned(record.recent.into()),
         }
     }
 }

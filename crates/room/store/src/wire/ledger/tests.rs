@@ -5,10 +5,10 @@ use std::borrow::Cow;
 use anteroom_room::id::{DataCenterId, Epoch, Incarnation, NodeId, VisitorId};
 use anteroom_room::lease::{Lease, LeaseParts, Pending};
 use anteroom_room::ledger::{
-    Child, DepartedChild, Group, LedgerParts, Logouts, Probation, Reserve, ReserveCause,
-    RevokedList, UnreleasedSeat, UpstreamDemand,
+    Child, DepartedChild, Group, LedgerParts, Logouts, Probation, RecentAdmissions, Reserve,
+    ReserveCause, RevokedList, UnreleasedSeat, UpstreamDemand,
 };
-use anteroom_room::rules::Limits;
+use anteroom_room::rules::{Limits, NewUsersWindow};
 use anteroom_room::seats::SeatRow;
 use anteroom_room::store::{Durability, Identity, StoreFacts};
 use anteroom_room::sync::{
@@ -25,6 +25,7 @@ fn terms() -> RoomFacts {
             total_active_users: 200,
             new_users_per_minute: 100,
         },
+        window: NewUsersWindow::Sliding,
         longest_seat: DurationMs(310_000),
         pacing: true,
         needs_traffic: true,
@@ -152,6 +153,12 @@ fn full() -> Ledger {
     left_waiting.counts.add(Timestamp(2_000), 5);
     left_waiting.until = Timestamp(120_000);
     parts.as_of = Timestamp(65_000);
+    parts.recent = Cow::Owned(RecentAdmissions {
+        slots: vec![(Timestamp(60_500), 3), (Timestamp(64_900), 2)],
+        second_from: Timestamp(63_700),
+        held: vec![(Timestamp(66_000), 4)],
+        open_from: Minute(1),
+    });
     Ledger::from_parts(parts).unwrap()
 }
 
@@ -246,8 +253,8 @@ fn a_damaged_record_is_an_error_and_not_an_empty_ledger() {
     assert_eq!(decode(&longer), Err(LedgerRecordError::Damaged));
     assert_eq!(decode(&[]), Err(LedgerRecordError::Version { found: 0 }));
     assert_eq!(
-        decode(&[9, 9]),
-        Err(LedgerRecordError::Version { found: 9 })
+        decode(&[99, 9]),
+        Err(LedgerRecordError::Version { found: 99 })
     );
 }
 

@@ -1,7 +1,9 @@
 //! `[[fault]]`: faults and changes by the operator, with their times.
 
 use anteroom_config::toml_file::{Choice, Duration, Key, Number, Switch, Table, Text, Whole};
+use anteroom_config::words::NEW_USERS_WINDOWS;
 use anteroom_config::{Finding, read_room_limits};
+use anteroom_room::rules::NewUsersWindow;
 use anteroom_room::time::DurationMs;
 
 use super::data_centers::{DATA_CENTER, find_data_center, place, refuse};
@@ -27,6 +29,7 @@ enum Word {
     NodeClockIsOff,
     Limits,
     Pacing,
+    NewUsersWindow,
     SessionDuration,
 }
 
@@ -45,6 +48,7 @@ const KIND: Key<Choice<Word>> = Key {
         ("node_clock_is_off", Word::NodeClockIsOff),
         ("limits", Word::Limits),
         ("pacing", Word::Pacing),
+        ("new_users_window", Word::NewUsersWindow),
         ("session_duration", Word::SessionDuration),
     ]),
     default: None,
@@ -90,6 +94,12 @@ const SESSION_DURATION: Key<Duration> = Key {
 const PACING: Key<Switch> = Key {
     name: "pacing",
     kind: Switch,
+    default: None,
+};
+
+const WINDOW: Key<Choice<NewUsersWindow>> = Key {
+    name: "new_users_window",
+    kind: Choice(NEW_USERS_WINDOWS),
     default: None,
 };
 
@@ -176,6 +186,10 @@ fn read_one(table: &mut Table<'_>, word: Word, frame: &Frame<'_>) -> Vec<FaultPl
         Word::Pacing => {
             let (pacing, within) = (table.required(&PACING), table.defaulted(&WITHIN));
             pacing.map(|pacing| FaultKind::Pacing { pacing, within })
+        }
+        Word::NewUsersWindow => {
+            let (window, within) = (table.required(&WINDOW), table.defaulted(&WITHIN));
+            window.map(|window| FaultKind::NewUsersWindow { window, within })
         }
         Word::SessionDuration => {
             let session = table.required(&SESSION_DURATION);

@@ -299,6 +299,6 @@ fn the_example_shows_every_kind_of_fault_and_of_arrivals() {
         .iter()
         .map(|fault| std::mem::discriminant(&fault.kind))
         .collect();
-    assert_eq!(kinds.len(), 13);
+    assert_eq!(kinds.len(), 14);
     assert_eq!(scenario.rooms[0].arrivals.len(), 4);
 }
