@@ -199,6 +199,12 @@ impl Ledger {
         is_gradual && u64::from(self.admissions_free(at, at.minute())) <= unmet
     }
 
+    /// Whether a sliding minute has admissions left, or none is agreed on.
+    pub(super) fn is_minute_open(&self) -> bool {
+        let (_, minute) = self.windows_left();
+        minute > self.sums.leased_from(self.recent.open_from)
+    }
+
     /// Returns the admissions until `ahead` has passed, leased ones included: a forecast.
     pub(super) fn admissions_in_windows_within(&self, ahead: DurationMs) -> u64 {
         let (second, minute) = self.windows_left();

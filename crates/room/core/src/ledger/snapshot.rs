@@ -261,7 +261,7 @@ impl LocalView {
             closing_lag: slowest.map_or(DurationMs::ZERO, |slowest| at.since(slowest)),
             nodes: members.fold(0u32, |sum, member| sum.saturating_add(member.nodes)),
             seats_free: ledger.seats_to_admit(),
-            admissions_free: ledger.admissions_free(at, at.minute()),
+            admissions_free: ledger.admissions_free_soon(at),
             longest_known: ledger.longest_seat,
         }
     }
