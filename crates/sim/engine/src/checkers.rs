@@ -4,6 +4,7 @@
 //! They know the true time and the limits, and nothing of the implementation. Only `no_waste` and
 //! `recovery` read public counts of a ledger, because their invariants mention them.
 
+mod count;
 pub(crate) mod idle;
 pub(crate) mod inside;
 mod no_waste;
@@ -21,6 +22,7 @@ use anteroom_room::time::{DurationMs, Timestamp};
 
 use crate::outcome::{Invariant, Violation};
 use crate::scenario::model::{FaultKind, Scenario};
+use count::Counts;
 use inside::Unseated;
 pub(crate) use no_waste::QueuedVisitor;
 pub(crate) use order::Admission;
@@ -45,6 +47,7 @@ pub struct Checkers {
     pub(crate) seats: Seats,
     pub(crate) rate: Rate,
     recovery: Recovery,
+    counts: Counts,
     /// Whether the allocation promises limits. Only leases do; for the others an excess is a
     /// statistic.
     keeps_limits: bool,
@@ -129,6 +132,7 @@ impl Checkers {
             seats: Seats::new(limits.total_active_users, tolerance),
             rate: Rate::new(limits.new_users_per_minute),
             recovery: Recovery::default(),
+            counts: Counts::default(),
             keeps_limits: allocation == AllocationKind::Leases,
             starts_at: scenario.starts_at,
             tolerance,

@@ -21,6 +21,8 @@ pub(crate) enum Purpose {
     Deployment,
     /// Promises of a seed's stores, and how they come back.
     Comebacks,
+    /// Crowds that wait in some seeds.
+    Crowds,
 }
 
 /// Random draws from a stream of random words.
@@ -96,6 +98,7 @@ impl SimRng {
             Purpose::NodeStarts => 2,
             Purpose::Deployment => 3,
             Purpose::Comebacks => 4,
+            Purpose::Crowds => 5,
             Purpose::Arrivals(stream) => 16 + u64::from(stream),
         };
         Self::salted(seed, salt)

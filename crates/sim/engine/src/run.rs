@@ -304,6 +304,8 @@ impl Simulation {
         let observation = self.observe();
         self.checkers
             .check_progress(observation.of(&self.deployment), self.now);
+        let counted = self.deployment.stores.root().waiting_total();
+        self.checkers.check_count(counted, self.now);
         self.check_reopened();
         self.plan(self.now + DurationMs::from_secs(1), Event::Second);
     }
