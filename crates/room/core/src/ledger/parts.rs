@@ -6,8 +6,7 @@ use alloc::collections::BTreeMap;
 
 use super::sums::Sums;
 use super::{
-    Child, DepartedChild, Group, Ledger, Logouts, OrphanedWaiting, Probation, Reserve, RevokedList,
-    Upstream,
+    Child, DepartedChild, Group, Ledger, Logouts, Probation, Reserve, RevokedList, Upstream,
 };
 use crate::id::{DataCenterId, Incarnation, NodeId};
 use crate::store::StoreFacts;
@@ -35,7 +34,6 @@ pub struct LedgerParts<'a> {
     pub settled_minutes: Cow<'a, BTreeMap<Minute, u32>>,
     pub revoked: Cow<'a, RevokedList>,
     pub logouts: Cow<'a, Logouts>,
-    pub orphaned_waiting: Cow<'a, OrphanedWaiting>,
     pub clock_at: Timestamp,
     pub began_at: Option<Timestamp>,
     pub as_of: Timestamp,
@@ -70,7 +68,6 @@ impl Ledger {
             settled_minutes: Cow::Borrowed(&self.settled_minutes),
             revoked: Cow::Borrowed(&self.revoked),
             logouts: Cow::Borrowed(&self.logouts),
-            orphaned_waiting: Cow::Borrowed(&self.orphaned_waiting),
             clock_at: self.clock_at,
             began_at: self.began_at,
             as_of: self.as_of,
@@ -101,7 +98,6 @@ impl Ledger {
             settled_minutes: parts.settled_minutes.into_owned(),
             revoked: parts.revoked.into_owned(),
             logouts: parts.logouts.into_owned(),
-            orphaned_waiting: parts.orphaned_waiting.into_owned(),
             clock_at: parts.clock_at,
             began_at: parts.began_at,
             as_of: parts.as_of,

@@ -27,11 +27,17 @@ const COMPARED_MAX: usize = 4_096;
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     waiting: BTreeMap<VisitorId, Waits>,
+    /// Most visitors at once since the last second.
+    peak: usize,
     /// Ends of counts that several copies of a ticket may have caused or ended.
     doubtful: BTreeMap<Timestamp, u32>,
     /// Fewest and most waiting visitors of recent seconds.
     recent: VecDeque<(Timestamp, Truth)>,
     settled_at: Timestamp,
+    /// Time until a process or a data center that starts is known in all records.
+    safe_after: DurationMs,
+    /// Sum of the incarnations of all ledgers; a record that is lost begins another one.
+    incarnations: Option<u64>,
 }
 
 /// Waiting visitor.
@@ -51,9 +57,18 @@ struct Truth {
     doubtful: u32,
 }
 
+impl Counts {
+    pub(super) fn new(safe_after: DurationMs) -> Self {
+        Self {
+            safe_after,
+            ..Self::default()
+        }
+    }
+}
+
 /// Returns the time after a response by which a visitor is overdue that was told to refresh after
 /// `interval`: a quarter late, two seconds, and the granularity of counts.
-fn overdue_after(interval: DurationMs) -> DurationMs {
+pub(super) fn overdue_after(interval: DurationMs) -> DurationMs {
     DurationMs(interval.0 + interval.0 / 4 + 2_000)
 }
 
@@ -72,6 +87,7 @@ impl Checkers {
         let overdue_at = known.map_or(overdue_at, |known| known.overdue_at.max(overdue_at));
         let due_at = now + interval;
         counts.waiting.insert(visitor, Waits { due_at, overdue_at });
+        counts.peak = counts.peak.max(counts.waiting.len());
         if is_copy {
             *counts.doubtful.entry(overdue_at).or_insert(0) += 1;
         }
@@ -91,12 +107,21 @@ impl Checkers {
 
     /// Records a change whose messages arrive until `until`.
     pub(crate) fn note_counts_change(&mut self, until: Timestamp) {
-        let settled_at = until + SETTLED_AFTER;
+        let settled_at = until + SETTLED_AFTER + self.slack() + self.counts.safe_after;
         self.counts.settled_at = self.counts.settled_at.max(settled_at);
     }
 
-    /// Compares the root's count with the waiting visitors once a second.
-    pub(crate) fn check_count(&mut self, counted: u32, now: Timestamp) {
+    /// Compares the root's count with the waiting visitors once a second. `counted_at`: time of
+    /// the root's newest request. `incarnations`: sum over all ledgers.
+    pub(crate) fn check_count(
+        &mut self,
+        (counted, counted_at): (u32, Timestamp),
+        incarnations: u64,
+        now: Timestamp,
+    ) {
+        if self.counts.incarnations.replace(incarnations) != Some(incarnations) {
+            self.note_counts_change(now);
+        }
         let lag = LAG + self.slack();
         let counts = &mut self.counts;
         counts.waiting.retain(|_, waits| waits.overdue_at > now);
@@ -108,9 +133,10 @@ impl Checkers {
         let due = counts.waiting.values().filter(|waits| waits.due_at > now);
         let truth = Truth {
             fewest: u32::try_from(due.count()).unwrap_or(u32::MAX),
-            most: u32::try_from(counts.waiting.len()).unwrap_or(u32::MAX),
+            most: u32::try_from(counts.peak.max(counts.waiting.len())).unwrap_or(u32::MAX),
             doubtful: counts.doubtful.values().sum(),
         };
+        counts.peak = 0;
         counts.recent.push_back((now, truth));
         while counts.recent.front().is_some_and(|(at, _)| *at + lag < now) {
             counts.recent.pop_front();
@@ -122,7 +148,10 @@ impl Checkers {
         let is_within = counted + fewest / SHARE + FEW + doubtful >= fewest
             && counted <= most + most / SHARE + FEW + doubtful;
         // A wrong clock counts a visitor who changes the node too early or too late.
-        if is_within || now < self.counts.settled_at || self.tolerance > DurationMs::ZERO {
+        // While no node asks, nobody learns the count.
+        let is_known = counted_at + LAG + self.slack() >= now;
+        let is_settled = now >= self.counts.settled_at && is_known && !self.is_roaming_far;
+        if is_within || !is_settled || self.tolerance > DurationMs::ZERO {
             return;
         }
         self.report(Invariant::Count, now, || {

@@ -291,7 +291,8 @@ impl Simulation {
             FaultKind::SessionDuration { session, .. } => node.rules.session_duration = session,
             _ => return,
         }
-        node.room.handle_rules(node.rules);
+        let node_now = node.clock.read(self.now);
+        node.room.handle_rules(node.rules, node_now);
         node.renew_view();
         let is_alive = node.is_alive();
         let highest = self.deployment.highest_limits();
