@@ -195,6 +195,7 @@ mod tests {
             upstream_syncs_total: 0,
             failed_upstream_syncs_total: 0,
             people_waiting: 0,
+            people_counted: 0,
             has_live_lease,
             lease_left: DurationMs::ZERO,
             degraded,

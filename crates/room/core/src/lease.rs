@@ -338,7 +338,6 @@ mod tests {
             ttl: DurationMs(10_000),
             longest_seat: DurationMs(1),
             revoked: None,
-            inherited: crate::watermark::WaitingCounts::new(),
             other_clock: None,
             snapshot: Snapshot::default(),
         }

@@ -50,7 +50,7 @@ use crate::sync::{
     ClosedBy, LeaseBalance, LeaseReply, LeaseUsage, OtherClock, Reply, RoomFacts, SyncRequest,
 };
 use crate::time::{DurationMs, Minute, Timestamp};
-use crate::watermark::WaitingCounts;
+use crate::waiting::ReportedWaiting;
 use children::QUIET_AFTER;
 pub use due::{UPSTREAM_PERIOD, UPSTREAM_TIME_OUT_MAX};
 pub use lease_terms::{LEASE_TTL, LeaseTerms};
@@ -102,8 +102,6 @@ pub struct Ledger {
     revoked: RevokedList,
     /// Seats of those sessions, and the nodes that do not reject their tickets yet.
     logouts: Logouts,
-    /// Waiting visitors of departed children, until they have refreshed at other nodes.
-    orphaned_waiting: OrphanedWaiting,
     /// Latest time that the children's clocks have shown. Never falls.
     clock_at: Timestamp,
     /// Value of `clock_at` when a child first synced with this incarnation.
@@ -131,8 +129,7 @@ pub struct Child {
     pub used: LeaseUsage,
     /// End of the lease, in record time.
     pub ends_at: Timestamp,
-    /// Record time after which its waiting visitors are left to other nodes, unless it
-    /// syncs.
+    /// Record time after which its demand is forgotten, unless it syncs.
     pub quiet_at: Timestamp,
     /// Latest end of the lease by the child's own clock.
     pub ends_at_child_at: Timestamp,
@@ -151,10 +148,7 @@ pub struct Child {
     /// Number of nodes below it, itself included.
     pub nodes: u32,
     /// Waiting visitors below it.
-    pub waiting: WaitingCounts,
-    /// Part of `waiting` that it inherits with the reply to `number`. If it does not get that
-    /// reply, another child inherits them.
-    pub inherited: WaitingCounts,
+    pub waiting: ReportedWaiting,
     /// Balance that it would like to have.
     pub demand: crate::sync::LeaseDemand,
     /// Version of the list of revocations up to which it rejects tickets, and all nodes below it
@@ -189,6 +183,8 @@ pub struct DepartedChild {
     pub ends_at: Timestamp,
     /// Admissions of recent minutes; the unused balance of its last minute counts as used.
     pub admitted: Vec<(Minute, u32)>,
+    /// Waiting visitors whom it counted, until they are overdue.
+    pub waiting: ReportedWaiting,
 }
 
 /// Seats of a data center that are not in its children's reports.
@@ -200,15 +196,6 @@ pub struct Group {
     pub closed_through: Timestamp,
     /// Seats of children that are no longer in `departed`, and seats freed by a logout.
     pub settled: SeatRow,
-}
-
-/// Waiting visitors of departed children.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct OrphanedWaiting {
-    /// Counts by rank.
-    pub counts: WaitingCounts,
-    /// Time by which those who still wait must have refreshed.
-    pub until: Timestamp,
 }
 
 impl Ledger {
@@ -233,7 +220,6 @@ impl Ledger {
             recent: RecentAdmissions::default(),
             revoked: RevokedList::default(),
             logouts: Logouts::default(),
-            orphaned_waiting: OrphanedWaiting::default(),
             clock_at: Timestamp::ZERO,
             began_at: None,
             as_of: Timestamp::ZERO,
@@ -359,6 +345,7 @@ impl Ledger {
         }
         self.advance(now);
         let is_clock_trusted = self.note_clock(request, lease_terms);
+        self.follow_waiting();
         self.handle_witness(request, lease_terms);
         if self.is_succeeded(request) || self.is_promise_broken(request) {
             self.start_over(lease_terms, request.parent);
@@ -392,7 +379,7 @@ impl Ledger {
         self.handle_report(request, is_clock_trusted);
         self.count_ended();
         if request.is_leaving {
-            self.handle_goodbye(request, now);
+            self.handle_goodbye(request);
             self.end_probation();
             return self.goodbye_reply(request, now);
         }
@@ -437,7 +424,7 @@ impl Ledger {
                 // The clock of the journal is that of its nodes.
                 child.ends_at_child_at = child.ends_at_child_at.min(now);
             }
-            self.give_up(node, self.as_of);
+            self.give_up(node);
         }
         self.assert_sound();
     }
@@ -480,15 +467,12 @@ impl Ledger {
             let ended = self.children.iter().filter(|(_, child)| is_over(child));
             let ended: Vec<_> = ended.map(|(&node, _)| node).collect();
             for node in ended {
-                self.give_up(node, now);
+                self.give_up(node);
             }
             let next = self.children.values().map(|child| child.ends_at).min();
             self.sums.next_end = next.unwrap_or(Timestamp::NEVER);
         }
         self.mark_quiet(now);
-        if self.orphaned_waiting.until <= now && !self.orphaned_waiting.counts.is_empty() {
-            self.take_orphaned();
-        }
         let agreed = self.agreed_now();
         self.revoked.drop_through(agreed);
         if let Some(upstream) = &mut self.upstream {
@@ -544,7 +528,6 @@ impl Ledger {
             ttl,
             longest_seat: self.longest_grantable_seat(),
             revoked: has_changed.then_some((version, new_entries)),
-            inherited: WaitingCounts::new(),
             other_clock: self.other_clock(request.child, now),
             snapshot,
         }

@@ -38,7 +38,6 @@ use crate::sync::{LeaseBalance, LeaseUsage, Revocation, Snapshot};
 use crate::ticket::Ticket;
 use crate::time::{DurationMs, Minute, Timestamp};
 use crate::waiting::WaitingBook;
-use crate::watermark::WaitingCounts;
 use demand::Demand;
 use movers::Moving;
 use revoke::Revoked;
@@ -73,7 +72,8 @@ pub struct Predecessors {
 /// Limits of a room's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Capacity {
-    /// Most waiting visitors that are counted; more are served.
+    /// Most waiting visitors whose newest count is remembered; more are served, and counted by
+    /// their tickets alone.
     pub waiting: usize,
     /// Most visitors whose newest end is remembered.
     pub newest_ends: usize,
@@ -168,10 +168,8 @@ pub struct Room {
     waiting: WaitingBook,
     lottery: Lottery,
     throughput: crate::estimate::Throughput,
-    /// Waiting visitors of this node that the parent's snapshot contains.
-    reported_waiting: WaitingCounts,
-    /// Waiting visitors in the newest request.
-    pending_waiting: WaitingCounts,
+    /// Whether the newest request reported waiting visitors.
+    reports_waiting: bool,
     origin: OriginHealth,
     snapshot: Snapshot,
     /// Newcomers who may still enter under this snapshot, ahead of waiting visitors.
@@ -226,8 +224,7 @@ impl Room {
             waiting: WaitingBook::new(capacity.waiting),
             lottery: Lottery::default(),
             throughput: crate::estimate::Throughput::default(),
-            reported_waiting: WaitingCounts::new(),
-            pending_waiting: WaitingCounts::new(),
+            reports_waiting: false,
             origin: OriginHealth::default(),
             snapshot: Snapshot::default(),
             newcomer_slots: 0,
@@ -294,13 +291,16 @@ impl Room {
         self.lease.ends_at()
     }
 
-    /// Returns the waiting visitors, as far as known: here, and at other nodes.
-    pub fn people_waiting(&mut self, now: Timestamp) -> u32 {
-        let reported = self.reported_waiting.total();
-        let at_other_nodes = self.snapshot.waiting.saturating_sub(reported);
-        self.waiting
-            .people_waiting(now)
-            .saturating_add(at_other_nodes)
+    /// Returns the number of waiting visitors, at all nodes, as far as known.
+    #[must_use]
+    pub fn people_waiting(&self) -> u32 {
+        self.snapshot.waiting
+    }
+
+    /// Returns the number of waiting visitors that this node counts. The sum over all nodes is the
+    /// queue. A node that admits visitors whom others still count may have a negative number.
+    pub fn people_counted(&mut self, now: Timestamp) -> i64 {
+        self.waiting.counts(now).total()
     }
 
     /// Returns the reason why nobody new is admitted, for a status page; `None` if there is none.
@@ -328,12 +328,12 @@ impl Room {
 
     /// Applies changed rules: at once where they tighten, with the parent's consent where they
     /// widen. No visitor loses its position.
-    pub fn handle_rules(&mut self, rules: Rules) {
+    pub fn handle_rules(&mut self, rules: Rules, now: Timestamp) {
         let old = core::mem::replace(&mut self.rules, rules);
         let is_drawn = old.draw || rules.draw;
         if is_drawn && (old.opens_at != rules.opens_at || old.draw != rules.draw) {
             // Ranks change; tickets bring their visitors back with the next refresh.
-            self.waiting.clear();
+            self.waiting.clear(now);
         }
         if old.allocation != rules.allocation || old.limits != rules.limits {
             self.allocator = AnyAllocator::new(rules.allocation);

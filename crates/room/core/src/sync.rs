@@ -14,6 +14,7 @@ use crate::rules::{Limits, NewUsersWindow};
 use crate::seats::SeatRow;
 use crate::store::{Identity, StoreFacts};
 use crate::time::{DurationMs, Minute, Timestamp};
+use crate::waiting::WaitingForecast;
 use crate::watermark::{WaitingCounts, Watermark};
 
 /// Report and request of a child to its parent.
@@ -31,6 +32,8 @@ pub struct SyncRequest {
     pub sent_at: Timestamp,
     /// Knowledge of the node that sends this about the parent's record.
     pub stamp: RecordStamp,
+    /// Whether the sender is the ledger of a data center, and not a node.
+    pub is_of_ledger: bool,
     /// Whether the ledger of a data center sends this only to join: its carrier is not safe in the
     /// record yet.
     pub is_join: bool,
@@ -74,8 +77,8 @@ pub struct SyncRequest {
     pub longest_known: DurationMs,
     /// Number of nodes below this child, itself included.
     pub nodes: u32,
-    /// Waiting visitors below it.
-    pub waiting: WaitingCounts,
+    /// Waiting visitors below it, now and later if none of them refreshes.
+    pub waiting: WaitingForecast,
     /// Sessions ended early that the parent has not confirmed yet.
     pub revocations: Vec<Revocation>,
     /// Version of its list of revocations.
@@ -342,8 +345,6 @@ pub struct LeaseReply {
     pub longest_seat: DurationMs,
     /// Version of the list of revocations, with the entries that the child lacks or reported.
     pub revoked: Option<(u64, Vec<Revocation>)>,
-    /// Waiting visitors of ended nodes, handed over to this child.
-    pub inherited: WaitingCounts,
     /// Latest clock that another child has shown; `None` if there is none.
     pub other_clock: Option<OtherClock>,
     /// Room as the ledger sees it.
@@ -454,6 +455,12 @@ impl Snapshot {
     pub fn is_exhausted(&self, now: Timestamp) -> bool {
         let is_closed = self.reopens_at.is_some_and(|at| now < at);
         self.seats_free == 0 || self.admissions_free == 0 || is_closed
+    }
+
+    /// Takes out a waiting visitor who was admitted since.
+    pub(crate) fn take_waiting(&mut self, rank: Timestamp) {
+        self.waiting = self.waiting.saturating_sub(1);
+        Arc::make_mut(&mut self.queue).take_one(rank);
     }
 
     /// Notes that nothing is granted before `at`. The latest such time counts.

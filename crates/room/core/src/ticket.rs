@@ -29,6 +29,8 @@ pub struct Ticket {
     pub accepted_at: Option<Timestamp>,
     /// Whether the seat is a first, short one: the full one is given when this ticket comes back.
     pub is_provisional: bool,
+    /// Time until which some node counts it as waiting; `None` if none does.
+    pub counted_until: Option<Timestamp>,
     /// Seats in the data centers that the visitor used lately.
     pub seats: Seats,
 }
@@ -178,6 +180,7 @@ mod tests {
             last_check_in_at: Timestamp(last_check_in_at),
             accepted_at: Some(Timestamp(last_check_in_at)),
             is_provisional: false,
+            counted_until: None,
             seats,
         }
     }

@@ -1,108 +1,70 @@
-//! Waiting visitors of a room at one node, and their positions: the part of the queue that a node
-//! remembers.
+//! Waiting visitors of a room that one node counts.
 //!
-//! A visitor counts from the first time it *brings its ticket back*, so that clients without
-//! cookies do not block the queue. It counts for the watermark until its next refresh is a second
-//! overdue, and for positions a little longer. Tickets carry the order: a node that loses this
-//! memory has wrong counts for a moment, and no visitor loses its position.
+//! A count is a lease on the visitor, written in its ticket: the node that receives a request
+//! counts the visitor until its next request is overdue, and writes that time into the ticket. The
+//! next node counts it from then on. So each visitor is counted once, whatever node it asks, and
+//! the counts of a node that is lost run out by themselves.
+//!
+//! A visitor counts from the first time that it *brings its ticket back*, so that clients without
+//! cookies do not block the queue.
 
-mod cohorts;
+mod forecast;
+mod schedule;
 mod visitors;
 
-use alloc::collections::BTreeMap;
-
 use crate::id::VisitorId;
+use crate::ticket::Ticket;
 use crate::time::{DurationMs, Timestamp};
 use crate::watermark::WaitingCounts;
-use cohorts::Cohorts;
+pub use forecast::{COUNTED_MAX, ForecastCounts, ReportedWaiting, WaitingForecast};
+pub use schedule::COUNT_GRAIN;
+use schedule::Schedule;
 use visitors::Visitors;
 
 /// Time after which a late refresh frees the visitor's slot for those behind. Two round trips of a
 /// slow phone; longer, and the slots of visitors who left stay empty for longer.
 pub const OVERDUE: DurationMs = DurationMs(1_000);
 
-/// Shortest time between two computations of positions; a position on a page is older than that
-/// anyway.
-const POSITIONS_EVERY: DurationMs = DurationMs(250);
+/// Divisor of the refresh interval by which a refresh may be late besides: timers of pages in the
+/// background are late by a share of what they wait.
+const LATE_DIVISOR: u64 = 4;
 
-/// Waiting visitors of one room at one node.
+/// Waiting visitors of one room that one node counts.
 #[derive(Clone, Debug)]
 pub struct WaitingBook {
+    /// Newest end of each visitor's count, as far as this node knows. It keeps copies of a ticket
+    /// from being counted twice here.
     entries: Visitors<Entry>,
     capacity: usize,
     sweep_at: usize,
     swept_at: Timestamp,
-    /// Visitors whose next refresh is not overdue.
-    eligible: Cohorts,
-    /// Visitors who are probably still there.
-    present: Cohorts,
-    inherited: Inherited,
-    positions: Positions,
+    schedule: Schedule,
+    /// Counts in tickets from before this time do not hold: the queue got another order.
+    cleared_at: Timestamp,
 }
 
-/// Waiting visitor. There may be a million of them: an entry has nothing that follows from the
-/// rest.
+/// Waiting visitor. There may be a million of them.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    rank: Timestamp,
-    refreshed_at: Timestamp,
-    /// Milliseconds until the next refresh; at most 49 days.
-    ask_after: u32,
-    /// Number of the newest inheritance that counted this visitor out.
-    inheritance: u32,
+    /// Time until which it is counted, at any node.
+    counted_until: Timestamp,
+    /// Whether it was admitted: its count up to that time has been subtracted.
+    is_admitted: bool,
 }
 
 const _: () = assert!(
-    size_of::<(VisitorId, Entry)>() == 40,
+    size_of::<(VisitorId, Entry)>() == 32,
     "with its index in the table, a million of these fit into 64 MiB"
 );
 
-impl Entry {
-    /// Returns the time until which it counts for the watermark.
-    fn eligible_until(self) -> Timestamp {
-        self.refreshed_at + DurationMs(u64::from(self.ask_after)) + OVERDUE
-    }
-
-    /// Returns the time until which it counts for positions.
-    fn present_until(self) -> Timestamp {
-        self.refreshed_at + DurationMs(u64::from(self.ask_after) * 5 / 2)
-    }
-}
-
-/// Refresh of a waiting visitor.
-#[derive(Clone, Copy, Debug)]
-pub struct QueueRequest {
-    /// Visitor who refreshes.
-    pub visitor: VisitorId,
-    /// Rank by which it is served.
-    pub rank: Timestamp,
-    /// Time until its next refresh.
-    pub refresh_after: DurationMs,
-}
-
-/// Counts of visitors of an ended node, until they have refreshed elsewhere.
-#[derive(Clone, Debug, Default)]
-struct Inherited {
-    counts: WaitingCounts,
-    /// End of each rank's counts: by then all its visitors must have refreshed.
-    until: BTreeMap<Timestamp, Timestamp>,
-    /// First of those ends.
-    next_end: Timestamp,
-    /// Number of inheritances; rises with each.
-    number: u32,
-}
-
-/// Cumulated counts by rank, recomputed at most every [`POSITIONS_EVERY`].
-#[derive(Clone, Debug, Default)]
-struct Positions {
-    as_of: Option<Timestamp>,
-    /// Rank, visitors before it, visitors in it.
-    steps: alloc::vec::Vec<(Timestamp, u32, u32)>,
-    total: u32,
+/// Returns the longest time until a visitor's next refresh is overdue.
+fn overdue_after(interval: DurationMs) -> DurationMs {
+    interval + DurationMs(interval.0 / LATE_DIVISOR) + OVERDUE
 }
 
 impl WaitingBook {
-    /// Makes an empty book for at most `capacity` visitors; more are served but not counted.
+    /// Makes an empty book that remembers at most `capacity` visitors. Copies of the tickets of
+    /// others may be counted more than once.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         Self {
@@ -110,159 +72,97 @@ impl WaitingBook {
             capacity,
             sweep_at: SWEEP_FIRST,
             swept_at: Timestamp::ZERO,
-            eligible: Cohorts::default(),
-            present: Cohorts::default(),
-            inherited: Inherited::default(),
-            positions: Positions::default(),
+            schedule: Schedule::default(),
+            cleared_at: Timestamp::ZERO,
         }
     }
 
-    /// Takes over counts of visitors who waited at an ended node. `until` returns for a rank the
-    /// time by which all its visitors must have refreshed, at any node.
-    ///
-    /// Visitors who wait here already may be among them: a node that was cut off for longer than
-    /// its lease inherits from itself. Each of them takes one out with its next refresh. That may
-    /// be one too many, until the inherited visitor refreshes here. Nothing takes out those who
-    /// refresh at other nodes: they delay all visitors behind them until their end.
-    ///
-    /// Two nodes that come and go inherit from each other what they had inherited before. So of
-    /// several inheritances the largest counts, until the end of the first. If they were added up
-    /// and extended, a few visitors would become millions.
-    pub fn inherit(
+    /// Counts a visitor who brought this ticket back, and who is told to refresh after `interval`.
+    /// Returns the time until which it is counted, for its new ticket.
+    pub fn handle_refresh(
         &mut self,
-        counts: &WaitingCounts,
-        mut until: impl FnMut(Timestamp) -> Timestamp,
-    ) {
-        let inherited = &mut self.inherited;
-        inherited.number = inherited.number.wrapping_add(1);
-        for (rank, count) in counts.iter() {
-            let known = inherited.counts.count_in(rank);
-            inherited.counts.add(rank, count.saturating_sub(known));
-            if known == 0 {
-                let until = until(rank);
-                inherited.until.insert(rank, until);
-                inherited.next_end = inherited.next_end.min(until);
-            }
-        }
-    }
-
-    /// Records a refresh: a visitor brought its waiting ticket back.
-    pub fn handle_refresh(&mut self, refresh: QueueRequest, now: Timestamp) {
-        self.expire(now);
+        ticket: &Ticket,
+        rank: Timestamp,
+        interval: DurationMs,
+        now: Timestamp,
+    ) -> Timestamp {
+        self.schedule.advance(now);
         self.sweep(now);
-        let entry = Entry {
-            rank: refresh.rank,
-            refreshed_at: now,
-            ask_after: u32::try_from(refresh.refresh_after.0).unwrap_or(u32::MAX),
-            inheritance: self.inherited.number,
-        };
-        let has_capacity = self.entries.len() < self.capacity;
-        match self.entries.get_mut(refresh.visitor) {
-            Some(known) => {
-                self.inherited.take_out(known);
-                let known = core::mem::replace(known, entry);
-                self.extend(known, entry, now);
-                return;
-            }
-            None if has_capacity => {
-                self.inherited.take_one(refresh.rank);
-                self.entries.insert(refresh.visitor, entry);
-            }
-            None => return,
-        }
-        self.eligible.add(entry.rank, entry.eligible_until());
-        self.present.add(entry.rank, entry.present_until());
+        let from = self.counted_until(ticket, now).max(now);
+        let due = now + overdue_after(interval).min(COUNTED_MAX.less(COUNT_GRAIN));
+        let until = due.ceil_to(COUNT_GRAIN).max(from);
+        self.schedule.add(rank, (from, until), 1, now);
+        self.remember(ticket.visitor, until, false);
+        until
     }
 
-    /// Replaces an entry in the counts.
-    fn extend(&mut self, old: Entry, updated: Entry, now: Timestamp) {
-        if old.rank == updated.rank {
-            let (rank, until) = (updated.rank, updated.eligible_until());
-            self.eligible.extend(rank, old.eligible_until(), until, now);
-            let until = updated.present_until();
-            self.present.extend(rank, old.present_until(), until, now);
-            return;
+    /// Subtracts a visitor with this ticket, who was admitted, for as long as it is still counted
+    /// somewhere. Returns whether it is.
+    pub fn handle_departure(&mut self, ticket: &Ticket, rank: Timestamp, now: Timestamp) -> bool {
+        self.schedule.advance(now);
+        let until = self.counted_until(ticket, now);
+        let is_counted = until > now;
+        if is_counted {
+            self.schedule.add(rank, (now, until), -1, now);
+            self.remember(ticket.visitor, until, true);
         }
-        self.eligible.remove(old.rank, old.eligible_until(), now);
-        self.present.remove(old.rank, old.present_until(), now);
-        self.eligible.add(updated.rank, updated.eligible_until());
-        self.present.add(updated.rank, updated.present_until());
-    }
-
-    /// Records that a visitor does not wait any more: it was admitted, or left.
-    pub fn handle_departure(&mut self, visitor: VisitorId, rank: Timestamp, now: Timestamp) {
-        self.expire(now);
-        match self.entries.remove(visitor) {
-            Some(known) => {
-                self.eligible
-                    .remove(known.rank, known.eligible_until(), now);
-                self.present.remove(known.rank, known.present_until(), now);
-                self.inherited.take_out(&known);
-            }
-            None => self.inherited.take_one(rank),
-        }
+        is_counted
     }
 
     /// Forgets all visitors, for a change of the queue's order. Their tickets bring them back with
     /// their next refreshes.
-    pub fn clear(&mut self) {
-        *self = Self::new(self.capacity);
+    pub fn clear(&mut self, now: Timestamp) {
+        *self = Self {
+            cleared_at: now,
+            ..Self::new(self.capacity)
+        };
     }
 
-    /// Returns the visitors who count for the watermark, by rank.
-    pub fn counts(&mut self, now: Timestamp) -> WaitingCounts {
-        self.expire(now);
-        let mut counts = self.eligible.counts().clone();
-        counts.absorb(&self.inherited.counts);
-        counts
+    /// Returns the counts by rank.
+    pub fn counts(&mut self, now: Timestamp) -> &WaitingCounts {
+        self.schedule.advance(now);
+        self.schedule.counts()
     }
 
-    /// Returns the oldest rank with a visitor who counts.
-    pub fn oldest(&mut self, now: Timestamp) -> Option<Timestamp> {
-        self.expire(now);
-        let own = self.eligible.counts().iter().next();
-        let inherited = self.inherited.counts.iter().next();
-        [own, inherited]
-            .into_iter()
-            .flatten()
-            .map(|(rank, _)| rank)
-            .min()
+    /// Returns the counts of now and of later, for a report.
+    pub fn forecast(&mut self, now: Timestamp) -> WaitingForecast {
+        self.schedule.advance(now);
+        self.schedule.forecast(now)
     }
 
-    /// Returns the number of visitors who count for the watermark.
+    /// Whether this node counts nobody, now or later.
     #[must_use]
-    pub fn eligible_total(&self) -> u32 {
-        self.eligible.total() + self.inherited.total()
+    pub fn is_empty(&self) -> bool {
+        self.schedule.is_empty()
     }
 
-    /// Returns the number of visitors ahead of `rank`: all in earlier buckets, and half of those in
-    /// the same one.
-    pub fn people_ahead(&mut self, rank: Timestamp, now: Timestamp) -> u32 {
-        self.refresh_positions(now);
-        let steps = &self.positions.steps;
-        match steps.binary_search_by_key(&rank, |&(bucket, ..)| bucket) {
-            Ok(at) => {
-                let (_, before, count) = steps[at];
-                before.saturating_add(count / 2)
-            }
-            Err(0) => 0,
-            Err(at) => {
-                let (_, before, count) = steps[at - 1];
-                before.saturating_add(count)
-            }
+    /// Returns the time until which a visitor with this ticket is counted; in the past or now if it
+    /// is not.
+    fn counted_until(&mut self, ticket: &Ticket, now: Timestamp) -> Timestamp {
+        // A later time was written by a wrong clock.
+        let latest = now + COUNTED_MAX;
+        let holds =
+            |until: &Timestamp| *until <= latest && ticket.last_check_in_at >= self.cleared_at;
+        let written = ticket.counted_until.filter(holds).unwrap_or_default();
+        match self.entries.get_mut(ticket.visitor) {
+            Some(known) if !known.is_admitted => written.max(known.counted_until),
+            // A copy of the ticket that was admitted: its count has been subtracted.
+            Some(known) if written <= known.counted_until => Timestamp::ZERO,
+            _ => written,
         }
     }
 
-    /// Returns the number of waiting visitors, as of the last computation of positions.
-    pub fn people_waiting(&mut self, now: Timestamp) -> u32 {
-        self.refresh_positions(now);
-        self.positions.total
-    }
-
-    fn expire(&mut self, now: Timestamp) {
-        self.eligible.expire(now);
-        self.present.expire(now);
-        self.inherited.expire(now);
+    fn remember(&mut self, visitor: VisitorId, counted_until: Timestamp, is_admitted: bool) {
+        let entry = Entry {
+            counted_until,
+            is_admitted,
+        };
+        let has_capacity = self.entries.len() < self.capacity;
+        match self.entries.get_mut(visitor) {
+            Some(known) => *known = entry,
+            None if has_capacity => self.entries.insert(visitor, entry),
+            None => {}
+        }
     }
 
     fn sweep(&mut self, now: Timestamp) {
@@ -271,76 +171,8 @@ impl WaitingBook {
             return;
         }
         self.swept_at = now;
-        self.entries.retain(|entry| entry.present_until() > now);
+        self.entries.retain(|entry| entry.counted_until > now);
         self.sweep_at = (self.entries.len() * 2).max(SWEEP_FIRST);
-    }
-
-    fn refresh_positions(&mut self, now: Timestamp) {
-        let is_fresh = self
-            .positions
-            .as_of
-            .is_some_and(|as_of| now.since(as_of) < POSITIONS_EVERY && as_of <= now);
-        if is_fresh {
-            return;
-        }
-        self.expire(now);
-        let counts = self.present.counts();
-        if self.inherited.counts.is_empty() {
-            self.positions.cumulate(counts);
-        } else {
-            let mut merged = counts.clone();
-            merged.absorb(&self.inherited.counts);
-            self.positions.cumulate(&merged);
-        }
-        self.positions.as_of = Some(now);
-    }
-}
-
-impl Positions {
-    fn cumulate(&mut self, counts: &WaitingCounts) {
-        self.total = 0;
-        self.steps.clear();
-        for (rank, count) in counts.iter() {
-            self.steps.push((rank, self.total, count));
-            self.total = self.total.saturating_add(count);
-        }
-    }
-}
-
-impl Inherited {
-    /// Takes out a visitor who waited here before the inheritance came.
-    fn take_out(&mut self, known: &Entry) {
-        if known.inheritance != self.number {
-            self.take_one(known.rank);
-        }
-    }
-
-    fn take_one(&mut self, rank: Timestamp) {
-        self.counts.take(rank, 1);
-    }
-
-    fn expire(&mut self, now: Timestamp) {
-        if self.until.is_empty() || now < self.next_end {
-            return;
-        }
-        let counts = &mut self.counts;
-        self.until.retain(|rank, until| {
-            let is_over = *until <= now;
-            if is_over {
-                counts.take(*rank, u32::MAX);
-            }
-            !is_over
-        });
-        self.next_end = self
-            .until
-            .values()
-            .copied()
-            .min()
-            .unwrap_or(Timestamp::NEVER);
-    }
-
-    fn total(&self) -> u32 {
-        self.counts.total()
     }
 }
 

@@ -5,6 +5,8 @@
 
 mod counts;
 
+use alloc::vec::Vec;
+
 use crate::time::{DurationMs, Timestamp};
 pub use counts::WaitingCounts;
 
@@ -30,40 +32,61 @@ pub const EXACT_BUCKETS: usize = 48;
 /// Groups that [`compact`] makes of all later buckets.
 const GROUPS: usize = 16;
 
-/// Returns the counts in few entries, for a message: the front of the queue as it is, the rest in
-/// groups under their newest bucket. A watermark computed from them is never newer than the true
-/// one.
+/// Returns the buckets under which a compact list counts these, which rise: the front of the queue
+/// one by one, the rest in groups under their newest bucket.
+#[must_use]
+pub fn compact_buckets(buckets: &[Timestamp]) -> Vec<Timestamp> {
+    if buckets.len() <= EXACT_BUCKETS + GROUPS {
+        return buckets.to_vec();
+    }
+    let (front, behind) = buckets.split_at(EXACT_BUCKETS);
+    let groups = behind.chunks(behind.len().div_ceil(GROUPS));
+    let newest = groups.filter_map(|group| group.last());
+    front.iter().chain(newest).copied().collect()
+}
+
+/// Returns the counts in few entries, for a message ([`compact_buckets`]). A watermark computed
+/// from them is never newer than the true one.
 #[must_use]
 pub fn compact(waiting: &WaitingCounts) -> WaitingCounts {
     if waiting.len() <= EXACT_BUCKETS + GROUPS {
         return waiting.clone();
     }
-    let front = waiting.iter().take(EXACT_BUCKETS);
-    let buckets_per_group = (waiting.len() - EXACT_BUCKETS).div_ceil(GROUPS);
-    let mut group = 0u32;
-    let behind = waiting.iter().skip(EXACT_BUCKETS).enumerate();
-    let grouped = behind.filter_map(|(at, (bucket, count))| {
-        group = group.saturating_add(count);
-        let is_last = (at + 1) % buckets_per_group == 0 || at + 1 == waiting.len() - EXACT_BUCKETS;
-        is_last.then(|| (bucket, core::mem::take(&mut group)))
+    let buckets: Vec<Timestamp> = waiting.iter().map(|(bucket, _)| bucket).collect();
+    let mut counts = waiting.iter().peekable();
+    let compacted = compact_buckets(&buckets).into_iter().map(|newest| {
+        let mut group = 0i64;
+        while let Some((_, count)) = counts.next_if(|(bucket, _)| *bucket <= newest) {
+            group = group.saturating_add(count);
+        }
+        (newest, group)
     });
-    front.chain(grouped).collect()
+    compacted.collect()
 }
 
-/// Returns how many visitors are before `rank` in a compact queue: all in earlier buckets, and half
-/// of those in the same bucket or group.
+/// Returns how many visitors are before `rank` in a compact queue: all in earlier buckets, half of
+/// those in the same bucket, and of a group of buckets as many as if they had come evenly.
 #[must_use]
 pub fn people_before(compacted: &WaitingCounts, rank: Timestamp) -> u32 {
-    let mut before = 0u32;
+    let mut before = 0i64;
+    let mut earlier = Timestamp::ZERO;
     for (at, (bucket, count)) in compacted.iter().enumerate() {
         if bucket < rank {
             before = before.saturating_add(count);
+            earlier = bucket;
             continue;
         }
-        let is_among_them = bucket == rank || at >= EXACT_BUCKETS;
-        return before.saturating_add(if is_among_them { count / 2 } else { 0 });
+        let part = if at < EXACT_BUCKETS {
+            if bucket == rank { count / 2 } else { 0 }
+        } else {
+            let width = bucket.since(earlier).0.max(1);
+            let until = (rank.since(earlier).0).saturating_sub(BUCKET.0 / 2);
+            let part = u128::try_from(count).unwrap_or(0) * u128::from(until) / u128::from(width);
+            i64::try_from(part).unwrap_or(count).min(count)
+        };
+        return people(before.saturating_add(part));
     }
-    before
+    people(before)
 }
 
 /// Returns how many visitors share the bucket of `rank` in a compact queue, itself included; none
@@ -72,7 +95,13 @@ pub fn people_before(compacted: &WaitingCounts, rank: Timestamp) -> u32 {
 pub fn people_beside(queue: &WaitingCounts, rank: Timestamp) -> u32 {
     let mut exact = queue.iter().take(EXACT_BUCKETS);
     let found = exact.find(|(bucket, _)| *bucket == rank);
-    found.map_or(0, |(_, count)| count)
+    found.map_or(0, |(_, count)| people(count))
+}
+
+/// Returns a count as a number of people.
+#[must_use]
+pub fn people(count: i64) -> u32 {
+    u32::try_from(count.max(0)).unwrap_or(u32::MAX)
 }
 
 impl Watermark {
@@ -84,17 +113,17 @@ impl Watermark {
         if slots == 0 {
             return Self::Nobody;
         }
-        let mut fitting = 0u32;
+        let mut fitting = 0i64;
         let mut newest = None;
         for (bucket, count) in waiting.iter().filter(|(_, count)| *count > 0) {
             fitting = fitting.saturating_add(count);
-            if fitting > slots {
+            if fitting > slots.into() {
                 return Self::UpTo(newest.unwrap_or(bucket));
             }
             newest = Some(bucket);
         }
         match newest {
-            Some(bucket) if fitting == slots => Self::UpTo(bucket),
+            Some(bucket) if fitting == slots.into() => Self::UpTo(bucket),
             _ => Self::Open,
         }
     }
@@ -105,7 +134,7 @@ impl Watermark {
         let covered = waiting
             .iter()
             .take_while(|&(bucket, _)| self.covers(bucket));
-        covered.fold(0, |sum, (_, count)| sum.saturating_add(count))
+        people(covered.map(|(_, count)| count).sum())
     }
 
     /// Whether a visitor of this bucket may take a slot.
@@ -123,7 +152,7 @@ impl Watermark {
 mod tests {
     use super::*;
 
-    fn check(waiting: &[(u64, u32)], slots: u32, expected: Watermark) {
+    fn check(waiting: &[(u64, i64)], slots: u32, expected: Watermark) {
         let counts = waiting.iter().map(|&(b, n)| (Timestamp(b), n)).collect();
         assert_eq!(
             Watermark::of(&counts, slots),
@@ -201,18 +230,12 @@ mod tests {
     }
 
     #[test]
-    fn a_position_in_a_compact_queue_is_off_by_half_a_group() {
+    fn a_position_in_a_group_is_as_if_its_visitors_had_come_evenly() {
         let waiting: WaitingCounts = (0..5_000).map(|n| (Timestamp(n * 1_000), 2)).collect();
         let compacted = compact(&waiting);
-        let group = 2 * (5_000 - 48) / 16 / 2 + 2;
         for n in [0u32, 1, 47, 48, 100, 2_500, 4_999] {
             let position = people_before(&compacted, Timestamp(u64::from(n) * 1_000));
-            let exact = 2 * n + 1;
-            let most = if n < 48 { 0 } else { group };
-            assert!(
-                position.abs_diff(exact) <= most,
-                "{n}: {position}, not {exact}"
-            );
+            assert_eq!(position, 2 * n + 1, "{n}");
         }
         assert_eq!(people_before(&compacted, Timestamp(9_000_000)), 10_000);
         assert_eq!(people_before(&WaitingCounts::new(), Timestamp(1)), 0);

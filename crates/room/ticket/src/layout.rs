@@ -1,17 +1,24 @@
 //! Layout of a ticket before it is sealed: fixed fields, little-endian.
 //!
-//! Version 1: version (1), deployment (8), visitor (16), bucket (8), last check-in (8), accepted at
-//! (8, 0 = waiting), flags (1), number of seats (1), and for each seat data center (4), end (8),
-//! epoch (4).
+//! Version 2: version (1), deployment (8), visitor (16), bucket (8), last check-in (8), accepted at
+//! (8, 0 = waiting), flags (1), counted until (2, 0 = not counted), number of seats (1), and for each
+//! seat data center (4), end (8), epoch (4). `counted until` is in steps of half a second after the
+//! last check-in.
+//!
+//! Version 1 has no `counted until`. It is still read, so that visitors keep their positions when a
+//! deployment is upgraded.
 
 use anteroom_room::id::{DataCenterId, DeploymentId, Epoch, VisitorId};
 use anteroom_room::ticket::{SEATS_MAX, Seat, Seats, Ticket};
 use anteroom_room::time::Timestamp;
+use anteroom_room::waiting::COUNT_GRAIN;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+/// Previous version, which is read and no longer written.
+const VERSION_BEFORE: u8 = 1;
 const FLAG_PROVISIONAL: u8 = 1;
 const SEAT_BYTES: usize = 16;
-const FIXED_BYTES: usize = 1 + 8 + 16 + 8 + 8 + 8 + 1 + 1;
+const FIXED_BYTES: usize = 1 + 8 + 16 + 8 + 8 + 8 + 1 + 2 + 1;
 
 /// Most bytes of a ticket before sealing.
 pub(crate) const CONTENT_BYTES_MAX: usize = FIXED_BYTES + SEATS_MAX * SEAT_BYTES;
@@ -38,6 +45,7 @@ pub(crate) fn write(deployment: DeploymentId, ticket: &Ticket) -> ([u8; CONTENT_
     writer.put(&ticket.last_check_in_at.0.to_le_bytes());
     writer.put(&ticket.accepted_at.map_or(0, |at| at.0).to_le_bytes());
     writer.put(&[flags]);
+    writer.put(&counted_steps(ticket).to_le_bytes());
     let count_at = writer.length;
     writer.put(&[0]);
     for seat in ticket.seats.iter() {
@@ -49,12 +57,29 @@ pub(crate) fn write(deployment: DeploymentId, ticket: &Ticket) -> ([u8; CONTENT_
     (writer.bytes, writer.length)
 }
 
+/// Returns the steps from the last check-in until the end of the count; 0 if it is not counted.
+fn counted_steps(ticket: &Ticket) -> u16 {
+    let until = ticket.counted_until.unwrap_or_default();
+    let from = ticket.last_check_in_at.0 / COUNT_GRAIN.0;
+    let steps = (until.0 / COUNT_GRAIN.0).saturating_sub(from);
+    u16::try_from(steps).unwrap_or(u16::MAX)
+}
+
+/// Returns the end of the count so many steps after the last check-in.
+fn counted_until(last_check_in_at: Timestamp, steps: u16) -> Option<Timestamp> {
+    let from = last_check_in_at.floor_to(COUNT_GRAIN).0;
+    let until = from.checked_add(u64::from(steps) * COUNT_GRAIN.0)?;
+    (steps > 0).then_some(Timestamp(until))
+}
+
 /// Reads a ticket and the deployment that it belongs to.
 pub(crate) fn read(bytes: &[u8]) -> Result<(DeploymentId, Ticket), NoTicket> {
     let mut reader = Reader { rest: bytes };
-    if reader.u8()? != VERSION {
-        return Err(NoTicket);
-    }
+    let has_count = match reader.u8()? {
+        VERSION => true,
+        VERSION_BEFORE => false,
+        _ => return Err(NoTicket),
+    };
     let deployment = DeploymentId(reader.u64()?);
     let visitor = VisitorId(reader.take()?);
     let bucket = Timestamp(reader.u64()?);
@@ -64,6 +89,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(DeploymentId, Ticket), NoTicket> {
     if flags & !FLAG_PROVISIONAL != 0 {
         return Err(NoTicket);
     }
+    let steps = if has_count { reader.u16()? } else { 0 };
     let seats = reader.seats()?;
     if !reader.rest.is_empty() {
         return Err(NoTicket);
@@ -74,6 +100,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(DeploymentId, Ticket), NoTicket> {
         last_check_in_at,
         accepted_at,
         is_provisional: flags & FLAG_PROVISIONAL != 0,
+        counted_until: counted_until(last_check_in_at, steps),
         seats,
     };
     Ok((deployment, ticket))
@@ -107,6 +134,10 @@ impl Reader<'_> {
         self.take::<1>().map(|[byte]| byte)
     }
 
+    fn u16(&mut self) -> Result<u16, NoTicket> {
+        self.take().map(u16::from_le_bytes)
+    }
+
     fn u32(&mut self) -> Result<u32, NoTicket> {
         self.take().map(u32::from_le_bytes)
     }
@@ -134,5 +165,48 @@ impl Reader<'_> {
         } else {
             Err(NoTicket)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waiting(counted_until: Option<Timestamp>) -> Ticket {
+        Ticket {
+            visitor: VisitorId([7; 16]),
+            bucket: Timestamp(1_694_432_754_000),
+            last_check_in_at: Timestamp(1_694_432_755_300),
+            accepted_at: None,
+            is_provisional: false,
+            counted_until,
+            seats: Seats::default(),
+        }
+    }
+
+    fn read_back(ticket: &Ticket) -> Ticket {
+        let (bytes, length) = write(DeploymentId(1), ticket);
+        read(&bytes[..length]).expect("it was just written").1
+    }
+
+    #[test]
+    fn a_ticket_says_until_when_its_visitor_is_counted() {
+        let counted = waiting(Some(Timestamp(1_694_432_832_500)));
+        assert_eq!(read_back(&counted), counted);
+        let absurd = waiting(Some(Timestamp::NEVER));
+        let longest = Timestamp(1_694_432_755_000 + 65_535 * 500);
+        assert_eq!(read_back(&absurd).counted_until, Some(longest));
+        let over = waiting(Some(Timestamp(1_694_432_755_000)));
+        assert_eq!(read_back(&over).counted_until, None);
+    }
+
+    #[test]
+    fn a_ticket_of_the_previous_version_keeps_its_position_and_is_not_counted() {
+        let ticket = waiting(None);
+        let (bytes, length) = write(DeploymentId(1), &ticket);
+        let mut before = bytes[..length].to_vec();
+        before[0] = VERSION_BEFORE;
+        before.drain(50..52);
+        assert_eq!(read(&before), Ok((DeploymentId(1), ticket)));
     }
 }

@@ -51,6 +51,7 @@ fn sealed(room: &str, deployment: DeploymentId) -> String {
         last_check_in_at: Timestamp(1_900_000_005_000),
         accepted_at: None,
         is_provisional: false,
+        counted_until: None,
         seats: Seats::default(),
     };
     let nonce = [3; NONCE_BYTES];

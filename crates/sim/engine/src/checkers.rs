@@ -4,6 +4,7 @@
 //! They know the true time and the limits, and nothing of the implementation. Only `no_waste` and
 //! `recovery` read public counts of a ledger, because their invariants mention them.
 
+mod count;
 pub(crate) mod idle;
 pub(crate) mod inside;
 mod no_waste;
@@ -21,7 +22,8 @@ use anteroom_room::ticket::Ticket;
 use anteroom_room::time::{DurationMs, Timestamp};
 
 use crate::outcome::{Invariant, Violation};
-use crate::scenario::model::{FaultKind, Scenario};
+use crate::scenario::model::{FaultKind, RoomPlan, Scenario};
+use count::Counts;
 use inside::Unseated;
 pub(crate) use no_waste::QueuedVisitor;
 pub(crate) use order::Admission;
@@ -49,6 +51,7 @@ pub struct Checkers {
     pub(crate) seats: Seats,
     pub(crate) rate: Rate,
     recovery: Recovery,
+    counts: Counts,
     /// Whether the allocation promises limits. Only leases do; for the others an excess is a
     /// statistic.
     keeps_limits: bool,
@@ -56,7 +59,11 @@ pub struct Checkers {
     /// Largest error of a node's clock.
     tolerance: DurationMs,
     slack: DurationMs,
+    /// Time after which a visitor is overdue whose room has an interval of its own.
+    overdue_after: DurationMs,
     is_root_far: bool,
+    /// Whether visitors change data centers whose reports take longer than that.
+    is_roaming_far: bool,
     /// Time until which past faults may have effects.
     faults_until: Timestamp,
     /// Time as `faults_until`, without faults between data centers and the root. Active visitors do
@@ -132,15 +139,22 @@ impl Checkers {
         let far = longest.times(legs);
         let is_sliding = rules.new_users_window == NewUsersWindow::Sliding;
         let hold = scenario.global_lease.max(LEASE_TTL) + far;
+        let intervals = scenario.rooms.iter();
+        let intervals = intervals.filter_map(|room| room.rules.refresh_interval);
+        let is_roaming = |room: &RoomPlan| room.behaviour.changes_data_center > 0.0;
+        let is_roaming = scenario.rooms.iter().any(is_roaming);
         Self {
             seats: Seats::new(rules.limits.total_active_users, tolerance),
             rate: Rate::new(rules.limits.new_users_per_minute, is_sliding, hold),
             recovery: Recovery::default(),
             keeps_limits: rules.allocation == AllocationKind::Leases,
+            counts: Counts::new(scenario.safe_after()),
             starts_at: scenario.starts_at,
             tolerance,
             slack: tolerance.times(2) + far,
+            overdue_after: count::overdue_after(intervals.max().unwrap_or_default()),
             is_root_far: longest > FAR,
+            is_roaming_far: longest > FAR && is_roaming,
             faults_until: Timestamp::ZERO,
             local_faults_until: Timestamp::ZERO,
             seated_at: BTreeMap::new(),

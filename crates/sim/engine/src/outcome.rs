@@ -164,4 +164,6 @@ pub enum Invariant {
     Recovery,
     /// I7: a ledger whose store came back as another server grants again as soon as the rules say.
     Reopening,
+    /// I8: every waiting visitor is counted once.
+    Count,
 }

@@ -23,6 +23,8 @@ pub(crate) enum Purpose {
     Comebacks,
     /// Windows of a seed's limit of admissions.
     Windows,
+    /// Crowds that wait in some seeds.
+    Crowds,
 }
 
 /// Random draws from a stream of random words.
@@ -99,6 +101,7 @@ impl SimRng {
             Purpose::Deployment => 3,
             Purpose::Comebacks => 4,
             Purpose::Windows => 5,
+            Purpose::Crowds => 6,
             Purpose::Arrivals(stream) => 16 + u64::from(stream),
         };
         Self::salted(seed, salt)

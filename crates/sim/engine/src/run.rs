@@ -306,6 +306,15 @@ impl Simulation {
         let observation = self.observe();
         self.checkers
             .check_progress(observation.of(&self.deployment), self.now);
+        let stores = &self.deployment.stores;
+        let counted = stores.root().waiting_total();
+        let counted_at = stores.root().clock_at();
+        let incarnations = stores.incarnations();
+        if stores.are_on_probation() {
+            self.checkers.note_counts_change(self.now);
+        }
+        self.checkers
+            .check_count((counted, counted_at), incarnations, self.now);
         self.check_reopened();
         self.plan(self.now + DurationMs::from_secs(1), Event::Second);
     }

@@ -85,5 +85,6 @@ pub(super) const fn promise(promise: Invariant) -> &'static str {
         Invariant::NoWaste => "I5",
         Invariant::Recovery => "I6",
         Invariant::Reopening => "I7",
+        Invariant::Count => "I8",
     }
 }

@@ -109,6 +109,7 @@ fn violated(outcome: &Outcome) -> Option<String> {
         Invariant::NoWaste => "no eligible visitor waits while a slot is free",
         Invariant::Recovery => "the room recovers after a fault",
         Invariant::Reopening => "the room opens again after its store came back",
+        Invariant::Count => "every waiting visitor is counted once",
     };
     let count = counted(count, "time", "times");
     let hint = match outcome.allocation {

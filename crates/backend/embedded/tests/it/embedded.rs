@@ -75,6 +75,7 @@ fn request(child: u64, number: u64, generation: u32, now: Timestamp) -> SyncRequ
         data_center: DataCenterId(1),
         sent_at: now,
         stamp: RecordStamp::default(),
+        is_of_ledger: false,
         is_join: false,
         known_closed: Timestamp::ZERO,
         is_read_under_parent: true,

@@ -32,6 +32,7 @@ impl Ledger {
 
     pub(super) fn check(&self) -> Result<(), UnsoundLedger> {
         self.check_stats()?;
+        self.check_waiting()?;
         for child in self.children.values() {
             self.check_child(child)?;
         }
@@ -85,6 +86,18 @@ impl Ledger {
         ensure(
             child.longest_seat <= self.longest_seat,
             "no seat is longer than the ledger's longest",
+        )
+    }
+
+    /// Checks that counts of waiting visitors are small enough to be added up.
+    fn check_waiting(&self) -> Result<(), UnsoundLedger> {
+        let children = self.children.values().map(|child| &child.waiting);
+        let all = children.chain(self.departed.iter().map(|gone| &gone.waiting));
+        let mut counts = all.flat_map(|waiting| waiting.forecast.iter());
+        let is_small = |count: &i64| count.unsigned_abs() <= SEATS_MAX;
+        ensure(
+            counts.all(|(_, counts)| counts.iter().all(is_small)),
+            "no node counts more visitors than there can be",
         )
     }
 

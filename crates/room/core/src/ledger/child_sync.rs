@@ -4,11 +4,12 @@ use alloc::vec::Vec;
 
 use super::children::add_admissions;
 use super::grant::saturating_u32;
-use super::{LeaseTerms, Ledger};
+use super::{LeaseTerms, Ledger, Upstream};
 use crate::id::{DataCenterId, Incarnation, NodeId};
 use crate::seats::{SHORTEST_INTERVAL, SeatRow};
 use crate::sync::{LeaseBalance, LeaseDemand, MINUTES_KEPT, SyncRequest};
 use crate::time::{DurationMs, Minute, Timestamp};
+use crate::waiting::WaitingForecast;
 
 /// Time before a minute begins at which its admissions are requested: enough for two upstream
 /// syncs, and one that is lost.
@@ -19,6 +20,10 @@ const FAR: DurationMs = DurationMs(200);
 
 /// Slots kept for chance while visitors are active anywhere, beside those for recent traffic.
 const CHANCE: u32 = 3;
+
+/// Round trip to the root from which on its reports may be so far apart that visitors who refresh
+/// every second run out in between.
+const LATE_REPORTS: DurationMs = DurationMs(700);
 
 /// Fewest slots requested when the first visitors come and many are free: during a round trip many
 /// more visitors come.
@@ -44,6 +49,8 @@ impl Ledger {
         let group_of = self.upstream.as_ref()?.data_center;
         let closed_through = self.treated_as_over(group_of);
         let (incarnation, at) = (self.incarnation, self.clock_at);
+        self.follow_waiting();
+        let waiting = self.reported_waiting();
         self.note_rejections();
         self.assert_sound();
         let upstream = self.upstream.as_deref_mut()?;
@@ -57,7 +64,7 @@ impl Ledger {
         upstream.reported_nodes = self.sums.nodes;
         upstream.reported_closed = closed_through;
         upstream.has_freed = false;
-        upstream.has_demand = !self.sums.waiting.is_empty() || keep.seats > 0;
+        upstream.has_demand = !waiting.is_empty() || keep.seats > 0;
         let is_unused = leased.is_nothing();
         Some(SyncRequest {
             child: NodeId(incarnation.0),
@@ -66,6 +73,7 @@ impl Ledger {
             data_center: upstream.data_center,
             sent_at: at,
             stamp: upstream.stamp(),
+            is_of_ledger: true,
             is_join: false,
             known_closed: upstream.snapshot.closed_through,
             is_read_under_parent: upstream.is_read_under_parent,
@@ -91,13 +99,29 @@ impl Ledger {
             longest_seat,
             longest_known: self.longest_seat,
             nodes: self.sums.nodes,
-            waiting: crate::watermark::compact(&self.sums.waiting),
+            waiting,
             revocations: upstream.unconfirmed.clone(),
             revoked_version: upstream.revoked_version,
             rejects_through: upstream.known_to_children,
             settings,
             is_leaving: false,
         })
+    }
+
+    /// Returns the waiting visitors of all children, now and later.
+    fn reported_waiting(&self) -> WaitingForecast {
+        let children = self.children.values().map(|child| &child.waiting);
+        let all = children.chain(self.departed.iter().map(|gone| &gone.waiting));
+        let reports = all.map(|waiting| (&waiting.forecast, waiting.counted_at));
+        let upstream = self.upstream.as_deref();
+        let is_far = upstream.is_some_and(|upstream| upstream.round_trip >= LATE_REPORTS);
+        let timeout = upstream.map_or(DurationMs::ZERO, Upstream::timeout);
+        let late = if is_far {
+            timeout.times(2)
+        } else {
+            DurationMs::ZERO
+        };
+        WaitingForecast::sum(reports, self.clock_at).with_late_reports(late)
     }
 
     /// Returns the longest seat that a child may give.
@@ -171,7 +195,7 @@ impl Ledger {
         };
         // With a queue only visitors within the watermark enter, and their number is known.
         let eligible = match root.filter(|_| has_queue) {
-            Some(root) => root.watermark.count(&self.sums.waiting),
+            Some(root) => root.watermark.count(&self.waiting()),
             None => u32::MAX,
         };
         if self.children.is_empty() {

@@ -4,13 +4,11 @@ use alloc::vec::Vec;
 use core::mem::take;
 
 use super::{Child, DepartedChild, LEASE_TTL, LeaseTerms, Ledger};
-use crate::estimate::REFRESH_AFTER_LAST;
 use crate::id::{DataCenterId, Incarnation, NodeId};
 use crate::seats::SeatRow;
 use crate::sync::{LeaseBalance, LeaseDemand, MINUTES_KEPT, SyncRequest};
 use crate::time::{DurationMs, Minute, Timestamp};
-use crate::waiting::OVERDUE;
-use crate::watermark::WaitingCounts;
+use crate::waiting::{COUNT_GRAIN, ReportedWaiting};
 
 /// Most by which a newcomer's clock may be ahead of the others', besides the time since their
 /// requests. A clock further ahead is not trusted.
@@ -50,15 +48,10 @@ impl Ledger {
 
     /// Records a child's report, in absolute counts; takes the lists out of the request.
     pub(super) fn handle_report(&mut self, request: &mut SyncRequest, is_clock_trusted: bool) {
-        self.reclaim_inherited(request);
         // A child that returns after its lease had been given up reports a complete row: the report
         // replaces its possible seats.
         let returned = self.drop_departed(request.child);
         self.count_used(request, returned.as_ref());
-        let old = self.children.get(&request.child);
-        if old.is_none_or(|old| old.quiet_at == Timestamp::NEVER) {
-            self.remove_returned(&request.waiting);
-        }
         let old = self.children.get(&request.child);
         let generation = match old {
             Some(old) => old.generation,
@@ -80,6 +73,8 @@ impl Ledger {
         let terms_version = before.map_or(self.terms_version, |old| old.terms_version);
         self.logouts.note_return(request);
         let (has_reported, is_safe) = self.standing_of(request, old);
+        let forecast = take(&mut request.waiting);
+        let waiting = ReportedWaiting::new(forecast, request.sent_at, self.clock_at);
         let child = Child {
             process: request.process,
             data_center: request.data_center,
@@ -97,8 +92,7 @@ impl Ledger {
             sent_at: request.sent_at,
             is_clock_trusted,
             nodes: request.nodes,
-            waiting: take(&mut request.waiting),
-            inherited: WaitingCounts::new(),
+            waiting,
             demand: request.demand,
             rejects_through: self.rejects_through(request),
             settings: request.settings,
@@ -120,6 +114,25 @@ impl Ledger {
             child.terms_version = self.terms_version;
         }
         self.handle_revocations(request);
+        self.drop_waiting_before(request);
+    }
+
+    /// Forgets the waiting visitors in the reports of an earlier ledger of a data center that has
+    /// another one: the same nodes count them.
+    fn drop_waiting_before(&mut self, request: &SyncRequest) {
+        if !request.is_of_ledger {
+            return;
+        }
+        let (name, data_center) = (request.child, request.data_center);
+        let children = self.children.iter_mut();
+        let children =
+            children.filter(|(node, child)| **node != name && child.data_center == data_center);
+        let departed = self.departed.iter_mut();
+        let departed = departed.filter(|gone| gone.node != name && gone.data_center == data_center);
+        let before = children.map(|(_, child)| &mut child.waiting);
+        for waiting in before.chain(departed.map(|gone| &mut gone.waiting)) {
+            self.sums.drop_waiting(waiting);
+        }
     }
 
     /// Returns the version of the list of revocations up to which a child rejects tickets. Versions
@@ -155,7 +168,7 @@ impl Ledger {
     }
 
     /// Handles the goodbye of a child that has just reported.
-    pub(super) fn handle_goodbye(&mut self, request: &SyncRequest, now: Timestamp) {
+    pub(super) fn handle_goodbye(&mut self, request: &SyncRequest) {
         let node = request.child;
         if let Some(before) = self.children.get(&node) {
             let mut child = before.clone();
@@ -168,27 +181,15 @@ impl Ledger {
             self.insert_child(node, child);
             self.logouts.note_goodbye(drained_by);
         }
-        self.give_up(node, now);
+        self.give_up(node);
         self.logouts.note_return(request);
     }
 
-    /// Takes back waiting visitors that the child inherited with a reply that never arrived.
-    fn reclaim_inherited(&mut self, request: &SyncRequest) {
-        let old = self.children.get(&request.child);
-        let lost = old
-            .filter(|old| request.applied_reply != Some(old.number) && !old.inherited.is_empty());
-        if let Some(handed) = lost.map(|old| old.inherited.clone()) {
-            let until = self.orphaned_waiting.until;
-            self.add_orphaned(&handed, until);
-        }
-    }
-
     /// Ends a lease: grants without a report count as used until they cannot be any more.
-    pub(super) fn give_up(&mut self, node: NodeId, now: Timestamp) {
+    pub(super) fn give_up(&mut self, node: NodeId) {
         let Some(child) = self.remove_child(node) else {
             return;
         };
-        self.orphan_waiting(&child, now);
         self.hold_admissions(&child);
         if !self.is_single_process() {
             self.logouts
@@ -221,6 +222,7 @@ impl Ledger {
             phantoms,
             ends_at,
             admitted,
+            waiting: child.waiting,
         });
     }
 
@@ -263,7 +265,7 @@ impl Ledger {
     }
 
     /// Forgets departed children of which nothing counts any more: no phantom, no seat, no
-    /// admission of a minute that may still run. Until then they may return with a final report.
+    /// admission of a minute that may still run, no waiting visitor. Until then they may return with a final report.
     ///
     /// Phantoms end, like all seats, when every live child treats them as over. By the clock alone,
     /// one could end before the move that another node made of it.
@@ -272,7 +274,10 @@ impl Ledger {
         let is_forgotten = |gone: &DepartedChild| {
             let newest_minute = gone.admitted.iter().map(|(minute, _)| *minute).max();
             let is_past = newest_minute.is_none_or(|minute| minute < running);
-            gone.ends_at <= self.closed_through(gone.data_center) && gone.row.is_empty() && is_past
+            gone.ends_at <= self.closed_through(gone.data_center)
+                && gone.row.is_empty()
+                && gone.waiting.forecast.is_empty()
+                && is_past
         };
         let over = self.departed.iter().filter(|gone| is_forgotten(gone));
         let over: Vec<NodeId> = over.map(|gone| gone.node).collect();
@@ -299,8 +304,8 @@ impl Ledger {
         Minute(running.0.saturating_sub(MINUTES_KEPT as u64))
     }
 
-    /// Marks children that have not synced for a while. Their possible seats count as before, but
-    /// their waiting visitors are left to other nodes, which serve them when they refresh there.
+    /// Forgets the demand of children that have not synced for a while. Their possible seats count
+    /// as before.
     pub(super) fn mark_quiet(&mut self, now: Timestamp) {
         if now < self.sums.next_quiet {
             return;
@@ -310,12 +315,9 @@ impl Ledger {
         let quiet: Vec<(NodeId, Child)> =
             quiet.map(|(&node, child)| (node, child.clone())).collect();
         for (node, child) in quiet {
-            self.orphan_waiting(&child, now);
             let quieted = Child {
                 quiet_at: Timestamp::NEVER,
                 demand: LeaseDemand::default(),
-                waiting: WaitingCounts::new(),
-                inherited: WaitingCounts::new(),
                 ..child
             };
             self.insert_child(node, quieted);
@@ -324,41 +326,24 @@ impl Ledger {
         self.sums.next_quiet = next.unwrap_or(Timestamp::NEVER);
     }
 
-    /// Removes visitors from the orphaned ones who wait at a child that is new or syncs again: it
-    /// had stopped syncing, or they refreshed there.
-    fn remove_returned(&mut self, waiting: &WaitingCounts) {
-        if self.orphaned_waiting.counts.is_empty() {
+    /// Counts the visitors of all children at the same time. Those of silent and of departed
+    /// children run out as they would have done there.
+    pub(super) fn follow_waiting(&mut self) {
+        let edge = self.clock_at.floor_to(COUNT_GRAIN);
+        if edge == self.sums.waiting_at {
             return;
         }
-        let mut left = self.take_orphaned();
-        left.subtract(waiting);
-        self.add_orphaned(&left, self.orphaned_waiting.until);
-    }
-
-    fn orphan_waiting(&mut self, child: &Child, now: Timestamp) {
-        if child.waiting.is_empty() {
-            return;
+        self.sums.waiting_at = edge;
+        let children = self.children.values_mut().map(|child| &mut child.waiting);
+        let departed = self.departed.iter_mut().map(|gone| &mut gone.waiting);
+        for waiting in children.chain(departed) {
+            self.sums.follow(waiting, self.clock_at);
         }
-        // Its slots count as used, so the first of its waiting visitors count as admitted. If they
-        // still counted as waiting, they would delay all behind them, and no child would request
-        // their slots. A visitor who still waits counts again with its next refresh.
-        let mut used = child.balance.seats;
-        let left = child.waiting.iter().filter_map(|(rank, count)| {
-            let gone = count.min(used);
-            used -= gone;
-            (count > gone).then_some((rank, count - gone))
-        });
-        let counts: WaitingCounts = left.collect();
-        self.add_orphaned(&counts, now + LATEST_REFRESH);
     }
 }
 
-/// Time without a sync after which a child's waiting visitors are left to others. A data center
-/// relies on the root's last reply for as long; after that it goes by its own ledger.
+/// Time without a sync after which a child's demand is forgotten. A data center relies on the root's last reply for as long; after that it goes by its own ledger.
 pub(super) const QUIET_AFTER: DurationMs = DurationMs(5_000);
-
-/// Longest time until the waiting visitors of an ended node have refreshed at others.
-pub(super) const LATEST_REFRESH: DurationMs = DurationMs(2 * REFRESH_AFTER_LAST.0 + OVERDUE.0);
 
 /// Adds granted admissions to the used ones.
 pub(super) fn add_admissions(admitted: &mut Vec<(Minute, u32)>, minute: Minute, count: u32) {

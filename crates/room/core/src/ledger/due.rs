@@ -25,7 +25,7 @@ const UPSTREAM_PERIOD_MIN: DurationMs = DurationMs(100);
 
 impl Upstream {
     /// Returns the timeout of an upstream sync.
-    fn timeout(&self) -> DurationMs {
+    pub(super) fn timeout(&self) -> DurationMs {
         let usual = self.round_trip.times(TRIPS_PER_TIME_OUT);
         usual.clamp(UPSTREAM_TIME_OUT_MIN, UPSTREAM_TIME_OUT_MAX)
     }
@@ -104,7 +104,7 @@ impl Ledger {
         };
         let is_idle = !self.upstream.as_deref().is_some_and(has_unreported)
             && self.sums.row.is_empty()
-            && self.sums.waiting_total == 0
+            && self.sums.waiting.is_empty()
             && self.sums.leased_seats == 0
             && wants == LeaseDemand::default()
             && self.seats_free() == 0;

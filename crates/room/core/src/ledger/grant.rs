@@ -26,9 +26,8 @@ impl Ledger {
     ) -> Reply {
         let ttl = self.ttl(request, lease_terms);
         let granted = self.grant(request);
-        let inherited = self.take_orphaned();
         let longest_seat = self.longest_grantable_seat();
-        self.update_child_lease(request.child, &inherited, |child| {
+        self.update_child_lease(request.child, |child| {
             // Its record may outlive its lease: its demand should be known all the same.
             child.ends_at = now + lease_terms.ttl;
             child.ends_at_child_at = request.sent_at + ttl;
@@ -53,9 +52,7 @@ impl Ledger {
         if self.upstream.is_none() {
             self.sums.refresh_compact_queue();
         }
-        let mut lease_reply = self.lease_reply(request, granted, ttl, now);
-        lease_reply.inherited = inherited;
-        Reply::Granted(lease_reply)
+        Reply::Granted(self.lease_reply(request, granted, ttl, now))
     }
 
     /// Returns the reply to a goodbye: no lease.

@@ -6,8 +6,8 @@ use alloc::collections::BTreeMap;
 
 use super::sums::Sums;
 use super::{
-    Child, DepartedChild, Group, Ledger, Logouts, OrphanedWaiting, Probation, RecentAdmissions,
-    Reserve, RevokedList, Upstream,
+    Child, DepartedChild, Group, Ledger, Logouts, Probation, RecentAdmissions, Reserve,
+    RevokedList, Upstream,
 };
 use crate::id::{DataCenterId, Incarnation, NodeId};
 use crate::store::StoreFacts;
@@ -36,7 +36,6 @@ pub struct LedgerParts<'a> {
     pub recent: Cow<'a, RecentAdmissions>,
     pub revoked: Cow<'a, RevokedList>,
     pub logouts: Cow<'a, Logouts>,
-    pub orphaned_waiting: Cow<'a, OrphanedWaiting>,
     pub clock_at: Timestamp,
     pub began_at: Option<Timestamp>,
     pub as_of: Timestamp,
@@ -72,7 +71,6 @@ impl Ledger {
             recent: Cow::Borrowed(&self.recent),
             revoked: Cow::Borrowed(&self.revoked),
             logouts: Cow::Borrowed(&self.logouts),
-            orphaned_waiting: Cow::Borrowed(&self.orphaned_waiting),
             clock_at: self.clock_at,
             began_at: self.began_at,
             as_of: self.as_of,
@@ -104,7 +102,6 @@ impl Ledger {
             recent: parts.recent.into_owned(),
             revoked: parts.revoked.into_owned(),
             logouts: parts.logouts.into_owned(),
-            orphaned_waiting: parts.orphaned_waiting.into_owned(),
             clock_at: parts.clock_at,
             began_at: parts.began_at,
             as_of: parts.as_of,

@@ -46,14 +46,14 @@ impl Ledger {
 
     /// Returns the waiting visitors by rank.
     #[must_use]
-    pub fn waiting(&self) -> &WaitingCounts {
-        &self.sums.waiting
+    pub fn waiting(&self) -> WaitingCounts {
+        self.sums.waiting.shown()
     }
 
     /// Returns the number of waiting visitors.
     #[must_use]
     pub fn waiting_total(&self) -> u32 {
-        self.sums.waiting_total
+        self.sums.waiting_total()
     }
 
     /// Returns the snapshot for `data_center`, at `now` by the ledger's own clock.
@@ -93,7 +93,7 @@ impl Ledger {
         Snapshot {
             as_of: at,
             root_as_of: at,
-            watermark: Watermark::of(&self.sums.waiting, slots),
+            watermark: Watermark::of(&self.waiting(), slots),
             slots,
             slots_in_round: self.slots_before(at + ROUND, at),
             slots_ahead: LOOK_AHEAD.map(|after| self.slots_ahead(at + after, at)),

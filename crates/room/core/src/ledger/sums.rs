@@ -11,16 +11,19 @@ use crate::id::{DataCenterId, NodeId};
 use crate::seats::SeatRow;
 use crate::sync::LeaseBalance;
 use crate::time::{Minute, Timestamp};
-use crate::watermark::{WaitingCounts, compact};
+use crate::waiting::ReportedWaiting;
+use crate::watermark::{WaitingCounts, compact, people};
 
 /// Sums over children, departed children and settled seats. Not part of the record;
 /// [`Ledger::rebuild_sums`] restores them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Sums {
     pub(super) row: SeatRow,
+    /// Waiting visitors as children count them; some counts may be negative.
     pub(super) waiting: WaitingCounts,
-    pub(super) waiting_total: u32,
-    /// Value of `waiting` in few entries; computed when it is needed after a change.
+    waiting_total: i64,
+    /// Value of `waiting` without negative counts and in few entries; computed when it is needed
+    /// after a change.
     compact_queue: Arc<WaitingCounts>,
     is_queue_stale: bool,
     pub(super) admitted: BTreeMap<Minute, u32>,
@@ -37,6 +40,8 @@ pub(super) struct Sums {
     pub(super) next_end: Timestamp,
     /// Time before which no child that synced becomes quiet.
     pub(super) next_quiet: Timestamp,
+    /// Edge of the grid of counts for which waiting visitors were counted last.
+    pub(super) waiting_at: Timestamp,
     /// Whether a child came, went or changed its terms since they were agreed on.
     pub(super) are_terms_stale: bool,
 }
@@ -164,9 +169,7 @@ impl Sums {
             self.row.absorb(&new.row);
             self.row.subtract(&known.row);
         }
-        if known.waiting == new.waiting {
-            swap(&mut known.waiting, &mut new.waiting);
-        } else {
+        if !known.waiting.counts_as(&new.waiting) {
             self.add_waiting(&new.waiting);
             self.remove_waiting(&known.waiting);
         }
@@ -234,29 +237,52 @@ impl Sums {
     /// Computes the compact queue if it is stale.
     pub(super) fn refresh_compact_queue(&mut self) {
         if core::mem::take(&mut self.is_queue_stale) {
-            self.compact_queue = Arc::new(compact(&self.waiting));
+            self.compact_queue = Arc::new(compact(&self.waiting.shown()));
         }
     }
 
     /// Returns the waiting visitors in few entries.
     pub(super) fn compact_queue(&self) -> Arc<WaitingCounts> {
         if self.is_queue_stale {
-            Arc::new(compact(&self.waiting))
+            Arc::new(compact(&self.waiting.shown()))
         } else {
             Arc::clone(&self.compact_queue)
         }
     }
 
-    pub(super) fn add_waiting(&mut self, counts: &WaitingCounts) {
-        self.is_queue_stale |= !counts.is_empty();
-        self.waiting.absorb(counts);
-        self.waiting_total = self.waiting_total.saturating_add(counts.total());
+    /// Returns the number of waiting visitors.
+    pub(super) fn waiting_total(&self) -> u32 {
+        people(self.waiting_total)
     }
 
-    pub(super) fn remove_waiting(&mut self, counts: &WaitingCounts) {
+    fn add_waiting(&mut self, reported: &ReportedWaiting) {
+        let counts = reported.counts();
         self.is_queue_stale |= !counts.is_empty();
-        self.waiting.subtract(counts);
-        self.waiting_total = self.waiting_total.saturating_sub(counts.total());
+        self.waiting.absorb(&counts);
+        self.waiting_total += counts.total();
+    }
+
+    fn remove_waiting(&mut self, reported: &ReportedWaiting) {
+        let counts = reported.counts();
+        self.is_queue_stale |= !counts.is_empty();
+        self.waiting.subtract(&counts);
+        self.waiting_total -= counts.total();
+    }
+
+    /// Forgets the waiting visitors in a report.
+    pub(super) fn drop_waiting(&mut self, reported: &mut ReportedWaiting) {
+        self.remove_waiting(reported);
+        *reported = ReportedWaiting::default();
+    }
+
+    /// Counts the visitors in a report as of now.
+    pub(super) fn follow(&mut self, reported: &mut ReportedWaiting, clock_at: Timestamp) {
+        if reported.forecast.is_empty() {
+            return;
+        }
+        self.remove_waiting(reported);
+        *reported = core::mem::take(reported).followed(clock_at);
+        self.add_waiting(reported);
     }
 
     fn add_admitted(&mut self, admitted: &[(Minute, u32)]) {
@@ -412,11 +438,11 @@ impl Ledger {
         for gone in &self.departed {
             sums.row.absorb(&gone.row);
             sums.add_admitted(&gone.admitted);
+            sums.add_waiting(&gone.waiting);
         }
         for group in self.groups.values() {
             sums.row.absorb(&group.settled);
         }
-        sums.add_waiting(&self.orphaned_waiting.counts);
         for (&minute, &count) in &self.settled_minutes {
             *sums.admitted.entry(minute).or_insert(0) += count;
         }
@@ -464,13 +490,8 @@ impl Ledger {
         }
     }
 
-    /// Changes a child's balance, and lets it inherit waiting visitors that no other child counts.
-    pub(super) fn update_child_lease(
-        &mut self,
-        node: NodeId,
-        inherited: &WaitingCounts,
-        change: impl FnOnce(&mut Child),
-    ) {
+    /// Changes a child's balance.
+    pub(super) fn update_child_lease(&mut self, node: NodeId, change: impl FnOnce(&mut Child)) {
         let Some(child) = self.children.get_mut(&node) else {
             return;
         };
@@ -478,11 +499,6 @@ impl Ledger {
         change(child);
         self.sums.add_balance(child.balance, Unmet::of(child));
         self.sums.remove_balance(held, unmet);
-        if !inherited.is_empty() {
-            child.waiting.absorb(inherited);
-            self.sums.add_waiting(inherited);
-        }
-        child.inherited.clone_from(inherited);
     }
 
     pub(super) fn remove_child(&mut self, node: NodeId) -> Option<Child> {
@@ -495,6 +511,7 @@ impl Ledger {
     pub(super) fn push_departed(&mut self, gone: DepartedChild) {
         self.sums.row.absorb(&gone.row);
         self.sums.add_admitted(&gone.admitted);
+        self.sums.add_waiting(&gone.waiting);
         self.departed.push(gone);
     }
 
@@ -504,6 +521,7 @@ impl Ledger {
         let gone = self.departed.remove(at);
         self.sums.row.subtract(&gone.row);
         self.sums.remove_admitted(&gone.admitted);
+        self.sums.remove_waiting(&gone.waiting);
         Some(gone)
     }
 
@@ -515,17 +533,5 @@ impl Ledger {
             self.sums.row.remove(end);
             self.sums.note_end(data_center, end);
         }
-    }
-
-    pub(super) fn add_orphaned(&mut self, counts: &WaitingCounts, until: Timestamp) {
-        self.sums.add_waiting(counts);
-        self.orphaned_waiting.counts.absorb(counts);
-        self.orphaned_waiting.until = self.orphaned_waiting.until.max(until);
-    }
-
-    pub(super) fn take_orphaned(&mut self) -> WaitingCounts {
-        let counts = core::mem::take(&mut self.orphaned_waiting.counts);
-        self.sums.remove_waiting(&counts);
-        counts
     }
 }

@@ -4,6 +4,7 @@ mod far;
 mod logouts;
 mod missing_reports;
 mod probation;
+mod waiting;
 mod windows;
 
 use alloc::vec;
@@ -12,9 +13,15 @@ use super::*;
 use crate::id::VisitorId;
 use crate::rules::{Limits, NewUsersWindow};
 use crate::sync::{LeaseDemand, LeaseReply, RecordStamp, Revocation};
+use crate::waiting::WaitingForecast;
 
 pub(crate) const START: Timestamp = Timestamp(1_694_432_700_000);
 const LONGEST: DurationMs = DurationMs(310_000);
+
+/// Makes a forecast of so many visitors who came at START.
+fn waiting(count: i64) -> WaitingForecast {
+    WaitingForecast::constant(&[(START, count)].into(), START)
+}
 
 pub(crate) fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
     SyncRequest {
@@ -24,6 +31,7 @@ pub(crate) fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
         data_center: DataCenterId(1),
         sent_at: START,
         stamp: RecordStamp::default(),
+        is_of_ledger: false,
         is_join: false,
         known_closed: Timestamp::ZERO,
         is_read_under_parent: true,
@@ -43,7 +51,7 @@ pub(crate) fn request(child: u64, number: u64, generation: u32) -> SyncRequest {
         longest_seat: LONGEST,
         longest_known: LONGEST,
         nodes: 1,
-        waiting: WaitingCounts::new(),
+        waiting: WaitingForecast::default(),
         revocations: vec![],
         revoked_version: 0,
         rejects_through: 0,
@@ -204,7 +212,7 @@ fn a_goodbye_leaves_seats_but_no_phantoms() {
     let mut goodbye = request(1, 2, 1);
     goodbye.is_leaving = true;
     goodbye.row.add(START + DurationMs(100_000));
-    goodbye.waiting.add(START, 7);
+    goodbye.waiting = waiting(7);
     let (ledger, _) = grant(ten_leased(5), &goodbye, START + DurationMs(1));
     assert_eq!(
         (ledger.active(), ledger.phantoms(), ledger.seats_leased()),
@@ -212,7 +220,7 @@ fn a_goodbye_leaves_seats_but_no_phantoms() {
     );
     let (_, reply) = grant(ledger, &request(2, 1, 0), START + DurationMs(2));
     assert_eq!(
-        reply.inherited,
+        *reply.snapshot.queue,
         [(START, 7)].into(),
         "waiting visitors keep their order"
     );
@@ -262,7 +270,7 @@ fn while_visitors_wait_admissions_are_granted_at_an_even_pace() {
     first.settings.limits.total_active_users = 1_000;
     first.settings.limits.new_users_per_minute = 600;
     first.balance.minute = START.minute();
-    first.waiting.add(START, 500);
+    first.waiting = waiting(500);
     let (ledger, reply) = grant(Ledger::new(), &first, START + DurationMs(1_000));
     assert_eq!(
         reply.granted.admissions, 15,
@@ -384,39 +392,6 @@ fn a_burst_at_one_of_many_nodes_gets_all_free_slots() {
     burst.demand.slots = 10;
     let (_, reply) = grant(ledger, &burst, START);
     assert_eq!(reply.granted.seats, 10);
-}
-
-#[test]
-fn waiting_visitors_in_a_lost_reply_are_handed_over_again() {
-    let mut gone = request(1, 1, 0);
-    gone.waiting.add(START, 7);
-    gone.is_leaving = true;
-    let (ledger, _) = grant(Ledger::new(), &gone, START);
-    let (ledger, lost) = grant(ledger, &request(2, 1, 0), START);
-    assert_eq!(lost.inherited, [(START, 7)].into());
-    let mut again = request(2, 2, 0);
-    again.applied_reply = None;
-    let (ledger, reply) = grant(ledger, &again, START);
-    assert_eq!(reply.inherited, [(START, 7)].into());
-    let mut next = request(2, 3, reply.generation.unwrap());
-    next.waiting = reply.inherited;
-    let (_, reply) = grant(ledger, &next, START);
-    assert!(reply.inherited.is_empty());
-    assert_eq!(reply.snapshot.waiting, 7);
-}
-
-#[test]
-fn the_first_waiting_visitors_count_as_users_of_an_ended_nodes_lease() {
-    let second = DurationMs(1_000);
-    let mut first = request(1, 1, 0);
-    first.demand.slots = 4;
-    first.settings.pacing = false;
-    first.waiting = [(START, 3), (START + second, 5)].into();
-    let (mut ledger, reply) = grant(Ledger::new(), &first, START);
-    assert_eq!(reply.granted.seats, 4);
-    ledger.give_up_all_leases(START + second);
-    let (_, reply) = grant(ledger, &request(2, 1, 0), START + second);
-    assert_eq!(reply.inherited, [(START + second, 4)].into());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeSet;
 use alloc::vec::Vec;
 
-use super::children::{LATEST_REFRESH, QUIET_AFTER};
+use super::children::QUIET_AFTER;
 use super::closing::CLOCKS_APART;
 use super::due::{UPSTREAM_PERIOD, UPSTREAM_TIME_OUT_MAX};
 use super::grant::saturating_u32;
@@ -399,9 +399,6 @@ impl Ledger {
             }
         }
         upstream.note_children_versions(&self.revoked, &self.logouts);
-        if !lease_reply.inherited.is_empty() {
-            self.add_orphaned(&lease_reply.inherited, now + LATEST_REFRESH);
-        }
         self.close_through(data_center, closed);
     }
 

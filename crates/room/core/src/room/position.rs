@@ -10,8 +10,8 @@ use crate::queue_position::{QueuePosition, QueueReason, WaitRange};
 use crate::rules::QueueingMethod;
 use crate::ticket::{Seats, Ticket};
 use crate::time::{DurationMs, Timestamp};
-use crate::waiting::{OVERDUE, QueueRequest};
-use crate::watermark::{EXACT_BUCKETS, people_before, people_beside};
+use crate::waiting::OVERDUE;
+use crate::watermark::{people_before, people_beside};
 
 /// Shortest refresh interval.
 const REFRESH_AFTER_MIN: DurationMs = DurationMs(1_000);
@@ -35,13 +35,14 @@ impl Room {
             };
             return Verdict::Queue(None, position);
         }
-        let position = self.position(visit, reason, arrived_at, now);
+        let (position, counted_until) = self.position(visit, reason, arrived_at, now);
         let ticket = Ticket {
             visitor: visit.visitor,
             bucket: arrived_at,
             last_check_in_at: now,
             accepted_at: None,
             is_provisional: false,
+            counted_until,
             seats: Seats::default(),
         };
         Verdict::Queue(Some(ticket), position)
@@ -53,38 +54,37 @@ impl Room {
         reason: QueueReason,
         arrived_at: Timestamp,
         now: Timestamp,
-    ) -> QueuePosition {
+    ) -> (QueuePosition, Option<Timestamp>) {
         let rank = self.rank(visit, arrived_at);
-        let ahead = self.waiting.people_ahead(rank, now);
-        let ahead = ahead.saturating_add(self.people_before_at_other_nodes(rank));
-        let people_waiting = self.people_waiting(now);
+        let ahead = people_before(&self.snapshot.queue, rank);
+        let people_waiting = self.people_waiting();
         let wait = self.wait(reason, ahead, people_waiting, now);
         let jitter = self.identity.lottery_key.draw(visit.visitor, now.0);
         let turn = self.turn(visit.visitor, rank, ahead);
         let ask_after = self.ask_after(reason, turn, people_waiting, wait, jitter, now);
         // The position must outlive the pause, and one refresh that gets lost.
         let ask_after = ask_after.min(DurationMs(self.rules.position_grace.0 / 2));
-        if visit.ticket.is_some() {
-            let next_refresh = if visit.gets_page {
-                ask_after.max(PAGE_RELOAD)
-            } else {
-                ask_after
-            };
-            let refresh = QueueRequest {
-                visitor: visit.visitor,
-                rank,
-                refresh_after: next_refresh,
-            };
-            self.waiting.handle_refresh(refresh, now);
-        }
-        QueuePosition {
+        let told = if visit.gets_page {
+            ask_after.max(PAGE_RELOAD)
+        } else {
+            ask_after
+        };
+        let counted_until = visit.ticket.and_then(|ticket| {
+            if self.has_left {
+                // Nobody would learn that it is counted here.
+                return ticket.counted_until;
+            }
+            Some(self.waiting.handle_refresh(&ticket, rank, told, now))
+        });
+        let position = QueuePosition {
             reason,
             people_ahead: self.is_order_known(reason).then_some(ahead),
             people_waiting,
             wait,
             refresh_after: Some(ask_after),
             arrived_at,
-        }
+        };
+        (position, counted_until)
     }
 
     /// Returns how many visitors refresh before this one. Visitors of the same second have the same
@@ -98,37 +98,9 @@ impl Room {
         ahead.saturating_sub(beside / 2).saturating_add(before)
     }
 
-    /// Returns the rank that has waited longest, here or at other nodes, as far as known.
-    pub(super) fn oldest_waiting(&mut self, now: Timestamp) -> Option<Timestamp> {
-        let here = self.waiting.oldest(now);
-        // Visitors of this node are in the queue as well, and may have entered since.
-        let line = self.snapshot.queue.iter().take(EXACT_BUCKETS);
-        let at_other_nodes = line.into_iter().find(|&(rank, count)| {
-            let own = self.reported_waiting.iter().find(|&(own, _)| own == rank);
-            count > own.map_or(0, |(_, count)| count)
-        });
-        let at_other_nodes = at_other_nodes.map(|(rank, _)| rank);
-        [here, at_other_nodes].into_iter().flatten().min()
-    }
-
-    /// Returns the time by which a visitor of this rank must have refreshed, if another node chose
-    /// the interval as this one would.
-    pub(super) fn latest_refresh(&mut self, rank: Timestamp, now: Timestamp) -> Timestamp {
-        let ahead = people_before(&self.snapshot.queue, rank);
-        let waiting = self.snapshot.waiting;
-        let reason = self
-            .general_queue_reason(now)
-            .unwrap_or(QueueReason::NotYourTurn);
-        let wait = self.wait(reason, ahead, waiting, now);
-        let interval = self.ask_after(reason, ahead, waiting, wait, 0, now);
-        now + interval + OVERDUE
-    }
-
-    /// Returns the visitors before `rank` at other nodes: in the whole queue, less those of this
-    /// node.
-    fn people_before_at_other_nodes(&self, rank: Timestamp) -> u32 {
-        let all = people_before(&self.snapshot.queue, rank);
-        all.saturating_sub(people_before(&self.reported_waiting, rank))
+    /// Returns the rank that has waited longest, as far as known.
+    pub(super) fn oldest_waiting(&self) -> Option<Timestamp> {
+        self.snapshot.queue.iter().next().map(|(rank, _)| rank)
     }
 
     /// Whether the queue has an order: a lottery has none, and a draw has none before it was held.

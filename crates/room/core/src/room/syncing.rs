@@ -1,7 +1,5 @@
 //! Syncs with the parent: when to send a request, its content, and how to apply the reply.
 
-use alloc::collections::BTreeMap;
-
 use super::Room;
 use crate::id::{Epoch, Incarnation};
 use crate::ledger::LEASE_TTL;
@@ -11,7 +9,6 @@ use crate::sync::{
     LeaseBalance, LeaseDemand, LeaseUsage, RecordStamp, Reply, RoomFacts, Snapshot, SyncRequest,
 };
 use crate::time::{DurationMs, Timestamp};
-use crate::watermark::{WaitingCounts, compact};
 
 /// Time between requests during activity: the delay of a position or a freed seat.
 pub const SYNC_PERIOD: DurationMs = DurationMs(250);
@@ -35,8 +32,10 @@ impl Room {
         let balance = self.lease.balance();
         let is_busy = self.demand.needs_report()
             || !self.moving.is_empty()
-            || self.waiting.eligible_total() > 0
-            || !self.pending_waiting.is_empty()
+            || !self.waiting.is_empty()
+            || self.reports_waiting
+            // The next visitor may come here, and be counted here.
+            || self.snapshot.waiting > 0
             || balance.seats > 0
             || !self.revoked.unconfirmed().is_empty();
         if is_busy {
@@ -111,8 +110,8 @@ impl Room {
         let longest_seat = self.seat_terms.longest_seat();
         self.longest_known = self.longest_known.max(longest_seat);
         self.lease.lower_longest_seat(longest_seat);
-        let waiting = compact(&self.waiting.counts(now));
-        self.pending_waiting.clone_from(&waiting);
+        let waiting = self.waiting.forecast(now);
+        self.reports_waiting = !waiting.is_empty();
         SyncRequest {
             child: self.identity.node,
             process: self.identity.process,
@@ -120,6 +119,7 @@ impl Room {
             data_center: self.identity.data_center,
             sent_at: now,
             stamp: RecordStamp::default(),
+            is_of_ledger: false,
             is_join: false,
             known_closed: self.snapshot.closed_through,
             is_read_under_parent: self.parent.is_some(),
@@ -192,7 +192,6 @@ impl Room {
                     self.revoked.add_listed(list);
                 }
                 let snapshot = lease_reply.snapshot;
-                self.reported_waiting.clone_from(&self.pending_waiting);
                 self.note_admissions(&snapshot, now);
                 self.longest_known = self.longest_known.max(snapshot.longest_known);
                 self.witnessed = Some(snapshot.epoch).filter(|epoch| *epoch != Epoch::ALONE);
@@ -200,7 +199,6 @@ impl Room {
                     .advance(snapshot.slots_in_round, snapshot.waiting, now);
                 self.newcomer_slots = snapshot.slots_to_spare;
                 self.snapshot = snapshot;
-                self.inherit(&lease_reply.inherited, now);
                 self.adopt_seat_terms();
                 true
             }
@@ -221,18 +219,6 @@ impl Room {
             count.saturating_sub(known)
         });
         self.throughput.handle_admissions(more.sum(), now);
-    }
-
-    /// Takes over the waiting visitors of an ended node.
-    fn inherit(&mut self, counts: &WaitingCounts, now: Timestamp) {
-        if counts.is_empty() {
-            return;
-        }
-        let latest = counts
-            .iter()
-            .map(|(rank, _)| (rank, self.latest_refresh(rank, now)));
-        let latest: BTreeMap<Timestamp, Timestamp> = latest.collect();
-        self.waiting.inherit(counts, |rank| latest[&rank]);
     }
 
     /// Notes the ledger that replied. If its store came back as another server, it may have

@@ -173,6 +173,7 @@ impl Room {
         Some(Ticket {
             accepted_at: Some(seat.accepted_at),
             last_check_in_at: self.assumed_check_in(seat.ends_at, now),
+            counted_until: None,
             seats,
             ..ticket
         })
@@ -264,11 +265,13 @@ impl Room {
         }
         self.count_admission(visit.visitor, now);
         let bucket = self.bucket(visit, now);
-        if visit.ticket.is_some() {
+        if let Some(ticket) = visit.ticket {
             let rank = self.rank(visit, bucket);
-            self.waiting.handle_departure(visit.visitor, rank, now);
+            if self.waiting.handle_departure(&ticket, rank, now) {
+                self.snapshot.take_waiting(rank);
+            }
             if self.rules.queueing_method == QueueingMethod::Fifo {
-                let oldest = self.oldest_waiting(now).unwrap_or(rank);
+                let oldest = self.oldest_waiting().unwrap_or(rank);
                 self.counters.inversions.note(rank.since(oldest));
             }
         }
@@ -284,6 +287,7 @@ impl Room {
             last_check_in_at: now,
             accepted_at: Some(now),
             is_provisional,
+            counted_until: None,
             seats,
         }
     }

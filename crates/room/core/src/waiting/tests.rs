@@ -1,170 +1,197 @@
-//! Tests of counts and positions.
+//! Tests of who counts a visitor, and until when.
 
 use alloc::vec::Vec;
 
 use super::*;
+use crate::ticket::Seats;
 
-fn visitor(n: u8) -> VisitorId {
-    VisitorId([n; 16])
-}
+const RANK: Timestamp = Timestamp(9_000);
 
-fn refresh(n: u8, rank: u64) -> QueueRequest {
-    QueueRequest {
-        visitor: visitor(n),
-        rank: Timestamp(rank),
-        refresh_after: DurationMs(2_000),
+/// Returns the ticket of a visitor that nobody counts yet.
+fn ticket(n: u8) -> Ticket {
+    Ticket {
+        visitor: VisitorId([n; 16]),
+        bucket: RANK,
+        last_check_in_at: RANK,
+        accepted_at: None,
+        is_provisional: false,
+        counted_until: None,
+        seats: Seats::default(),
     }
 }
 
-fn counts(book: &mut WaitingBook, now: u64) -> Vec<(u64, u32)> {
-    let counts = book.counts(Timestamp(now));
-    counts.iter().map(|(rank, count)| (rank.0, count)).collect()
+/// Brings a ticket to a node, which says two seconds. Returns the new ticket.
+fn refresh(book: &mut WaitingBook, ticket: Ticket, now: u64) -> Ticket {
+    refresh_after(book, ticket, 2_000, now)
+}
+
+fn refresh_after(book: &mut WaitingBook, ticket: Ticket, interval: u64, now: u64) -> Ticket {
+    let until = book.handle_refresh(&ticket, RANK, DurationMs(interval), Timestamp(now));
+    Ticket {
+        last_check_in_at: Timestamp(now),
+        counted_until: Some(until),
+        ..ticket
+    }
+}
+
+fn total(book: &mut WaitingBook, now: u64) -> i64 {
+    book.counts(Timestamp(now)).total()
+}
+
+fn totals<const N: usize>(books: &mut [WaitingBook; N], now: u64) -> i64 {
+    books.iter_mut().map(|book| total(book, now)).sum()
+}
+
+#[test]
+fn a_visitor_counts_until_its_next_refresh_is_overdue() {
+    let mut book = WaitingBook::new(10);
+    let ticket = refresh(&mut book, ticket(1), 10_000);
+    assert_eq!(ticket.counted_until, Some(Timestamp(13_500)));
+    assert_eq!((total(&mut book, 13_499), total(&mut book, 13_500)), (1, 0));
+    assert!(book.is_empty());
+}
+
+#[test]
+fn another_node_counts_a_visitor_from_the_end_of_its_count_on() {
+    let mut books = [(); 3].map(|()| WaitingBook::new(10));
+    let mut ticket = ticket(1);
+    for step in 0..200u64 {
+        let now = 10_000 + step * 700;
+        ticket = refresh(&mut books[(step * 7 % 5 % 3) as usize], ticket, now);
+        for ms in [0, 300, 699] {
+            assert_eq!(totals(&mut books, now + ms), 1, "step {step}");
+        }
+    }
+    let end = ticket.counted_until.unwrap().0;
+    assert_eq!(
+        (totals(&mut books, end - 1), totals(&mut books, end)),
+        (1, 0)
+    );
 }
 
 #[test]
 fn several_tabs_of_one_visitor_count_once() {
     let mut book = WaitingBook::new(10);
     for now in [10_000, 10_100, 10_200] {
-        book.handle_refresh(refresh(1, 9_000), Timestamp(now));
+        refresh(&mut book, ticket(1), now);
+        assert_eq!(total(&mut book, now), 1);
     }
-    assert_eq!(counts(&mut book, 10_300), [(9_000, 1)]);
+    assert_eq!((total(&mut book, 13_999), total(&mut book, 14_000)), (1, 0));
 }
 
 #[test]
-fn an_overdue_request_releases_the_watermark_and_keeps_its_position() {
-    let mut book = WaitingBook::new(10);
-    book.handle_refresh(refresh(1, 9_000), Timestamp(10_000));
-    assert_eq!(counts(&mut book, 12_999), [(9_000, 1)]);
-    assert_eq!(counts(&mut book, 13_000), []);
-    assert_eq!(book.people_ahead(Timestamp(9_500), Timestamp(13_000)), 1);
-    assert_eq!(book.people_ahead(Timestamp(9_500), Timestamp(15_500)), 0);
-}
-
-#[test]
-fn a_position_is_all_earlier_ones_and_half_of_the_own_second() {
-    let mut book = WaitingBook::new(100);
-    for n in 0..10 {
-        book.handle_refresh(refresh(n, 1_000), Timestamp(5_000));
-    }
-    for n in 10..14 {
-        book.handle_refresh(refresh(n, 2_000), Timestamp(5_000));
-    }
-    assert_eq!(book.people_ahead(Timestamp(1_000), Timestamp(5_000)), 5);
-    assert_eq!(book.people_ahead(Timestamp(2_000), Timestamp(5_000)), 12);
-    assert_eq!(book.people_ahead(Timestamp(3_000), Timestamp(5_000)), 14);
-    assert_eq!(book.people_waiting(Timestamp(5_000)), 14);
-}
-
-#[test]
-fn an_admitted_visitor_no_longer_waits() {
-    let mut book = WaitingBook::new(10);
-    book.handle_refresh(refresh(1, 1_000), Timestamp(5_000));
-    book.handle_departure(visitor(1), Timestamp(1_000), Timestamp(5_001));
-    assert_eq!(counts(&mut book, 5_002), []);
-    assert_eq!(book.eligible_total(), 0);
-}
-
-#[test]
-fn inherited_counts_last_until_a_refresh_or_their_end() {
-    let mut book = WaitingBook::new(10);
-    book.inherit(&[(Timestamp(1_000), 2)].into(), |_| Timestamp(60_000));
-    assert_eq!(counts(&mut book, 5_000), [(1_000, 2)]);
-    book.handle_refresh(refresh(1, 1_000), Timestamp(5_000));
-    assert_eq!(counts(&mut book, 5_001), [(1_000, 2)]);
-    book.handle_departure(visitor(2), Timestamp(1_000), Timestamp(5_002));
-    assert_eq!(counts(&mut book, 5_003), [(1_000, 1)]);
-    book.inherit(&[(Timestamp(1_000), 2)].into(), |_| Timestamp(60_000));
-    assert_eq!(counts(&mut book, 60_000), []);
-}
-
-#[test]
-fn self_inheritance_counts_each_visitor_once_after_the_next_request() {
-    let mut book = WaitingBook::new(10);
-    for n in 1..=3 {
-        book.handle_refresh(refresh(n, 1_000), Timestamp(5_000));
-    }
-    book.inherit(&[(Timestamp(1_000), 3)].into(), |_| Timestamp(60_000));
-    assert_eq!(counts(&mut book, 5_001), [(1_000, 6)]);
-    for now in [6_000, 6_100] {
-        book.handle_refresh(refresh(1, 1_000), Timestamp(now));
-        assert_eq!(counts(&mut book, now), [(1_000, 5)]);
-    }
-    book.handle_refresh(refresh(2, 1_000), Timestamp(6_200));
-    book.handle_departure(visitor(3), Timestamp(1_000), Timestamp(6_300));
-    assert_eq!(counts(&mut book, 6_400), [(1_000, 2)]);
-}
-
-#[test]
-fn nodes_that_come_and_go_do_not_multiply_inheritance() {
-    let mut books = [WaitingBook::new(10), WaitingBook::new(10)];
-    for (book, n) in books.iter_mut().zip(1..) {
-        book.handle_refresh(refresh(n, 1_000), Timestamp(5_000));
-    }
-    for round in 0..100 {
-        let now = Timestamp(5_000 + round * 10);
-        let [one, other] = &mut books;
-        one.inherit(&other.counts(now), |_| Timestamp(7_000));
-        other.inherit(&one.counts(now), |_| now + DurationMs(60_000));
-    }
-    let [one, other] = &mut books;
-    assert!(
-        counts(one, 6_000)[0].1 <= 200,
-        "not twice as many each time"
-    );
-    assert!(one.people_ahead(Timestamp(2_000), Timestamp(6_000)) <= 200);
-    one.handle_refresh(refresh(1, 1_000), Timestamp(6_500));
-    assert_eq!(counts(one, 7_000), [(1_000, 1)], "the first time counts");
-    assert_eq!(counts(other, 65_000), [], "and nothing extends it");
-}
-
-#[test]
-fn an_inheritance_ends_when_all_its_visitors_have_refreshed() {
-    let mut book = WaitingBook::new(10);
-    book.inherit(&[(Timestamp(1_000), 1)].into(), |_| Timestamp(6_000));
-    book.handle_departure(visitor(1), Timestamp(1_000), Timestamp(5_000));
-    book.inherit(&[(Timestamp(1_000), 1)].into(), |_| Timestamp(9_000));
-    assert_eq!(counts(&mut book, 8_999), [(1_000, 1)]);
-    assert_eq!(counts(&mut book, 9_000), []);
-}
-
-#[test]
-fn of_two_departed_nodes_the_larger_counts() {
-    let mut book = WaitingBook::new(10);
-    book.inherit(
-        &[(Timestamp(1_000), 2), (Timestamp(2_000), 1)].into(),
-        |_| Timestamp(60_000),
-    );
-    book.inherit(
-        &[(Timestamp(1_000), 1), (Timestamp(3_000), 4)].into(),
-        |_| Timestamp(60_000),
-    );
-    let expected = [(1_000, 2), (2_000, 1), (3_000, 4)];
-    assert_eq!(counts(&mut book, 5_000), expected);
-}
-
-#[test]
-fn a_full_book_serves_but_does_not_count() {
-    let mut book = WaitingBook::new(1);
-    book.handle_refresh(refresh(1, 1_000), Timestamp(5_000));
-    book.handle_refresh(refresh(2, 1_000), Timestamp(5_000));
-    assert_eq!(counts(&mut book, 5_001), [(1_000, 1)]);
-}
-
-#[test]
-fn visitors_who_do_not_refresh_in_time_delay_nobody() {
-    let mut book = WaitingBook::new(10);
-    let counts = [(Timestamp(1_000), 3), (Timestamp(9_000), 2)].into();
-    // At the front they refresh every other second, far back once a minute.
-    let until = |rank| {
-        if rank == Timestamp(1_000) {
-            3_000
-        } else {
-            60_000
+fn a_ticket_that_is_replayed_counts_once_at_a_node_for_one_interval() {
+    let mut books = [(); 3].map(|()| WaitingBook::new(10));
+    let old = refresh(&mut books[0], ticket(1), 10_000);
+    for now in (10_100..13_000).step_by(100) {
+        for book in &mut books {
+            refresh(book, old, now);
         }
+    }
+    assert_eq!(
+        totals(&mut books, 13_000),
+        1,
+        "each appends behind the first count"
+    );
+    let most = (13_000..20_000)
+        .step_by(250)
+        .map(|now| totals(&mut books, now));
+    assert!(most.max() <= Some(3), "one for each node");
+    assert_eq!(totals(&mut books, 17_000), 0);
+}
+
+#[test]
+fn an_admitted_visitor_is_subtracted_wherever_it_is_counted() {
+    let mut books = [WaitingBook::new(10), WaitingBook::new(10)];
+    let ticket = refresh(&mut books[0], ticket(1), 10_000);
+    let [_, other] = &mut books;
+    assert!(other.handle_departure(&ticket, RANK, Timestamp(11_000)));
+    let of_both = books.each_mut().map(|book| total(book, 11_000));
+    assert_eq!(of_both, [1, -1]);
+    assert_eq!(books.each_mut().map(|book| total(book, 13_500)), [0, 0]);
+}
+
+#[test]
+fn a_ticket_that_was_admitted_is_subtracted_once_at_a_node() {
+    let mut book = WaitingBook::new(10);
+    let ticket = refresh(&mut book, ticket(1), 10_000);
+    assert!(book.handle_departure(&ticket, RANK, Timestamp(11_000)));
+    assert!(!book.handle_departure(&ticket, RANK, Timestamp(11_500)));
+    assert_eq!(total(&mut book, 11_500), 0);
+    // Its copy waits again.
+    refresh(&mut book, ticket, 12_000);
+    assert_eq!((total(&mut book, 12_000), total(&mut book, 15_499)), (1, 1));
+}
+
+#[test]
+fn a_visitor_whom_nobody_counts_is_not_subtracted() {
+    let mut book = WaitingBook::new(10);
+    assert!(!book.handle_departure(&ticket(1), RANK, Timestamp(10_000)));
+    let late = refresh(&mut book, ticket(2), 10_000);
+    assert!(!book.handle_departure(&late, RANK, Timestamp(13_500)));
+    assert_eq!(total(&mut book, 13_500), 0);
+}
+
+#[test]
+fn a_count_that_no_node_can_have_written_does_not_hold() {
+    let now = 10_000;
+    let written = |ahead: u64| Ticket {
+        counted_until: Some(Timestamp(now + ahead)),
+        ..ticket(1)
     };
-    book.inherit(&counts, |rank| Timestamp(until(rank)));
-    assert_eq!(book.counts(Timestamp(2_999)).total(), 5);
-    let left: Vec<_> = book.counts(Timestamp(3_000)).iter().collect();
-    assert_eq!(left, [(Timestamp(9_000), 2)]);
-    assert!(book.counts(Timestamp(60_000)).is_empty());
+    let counted_now = |ticket| {
+        let mut book = WaitingBook::new(10);
+        refresh(&mut book, ticket, now);
+        total(&mut book, now)
+    };
+    assert_eq!(counted_now(written(79_000)), 0, "another node counts it");
+    assert_eq!(counted_now(written(79_500)), 1);
+    assert_eq!(counted_now(written(u64::MAX - now)), 1);
+}
+
+#[test]
+fn the_longest_interval_is_counted_and_not_longer() {
+    let mut book = WaitingBook::new(10);
+    let ticket = refresh_after(&mut book, ticket(1), 61_000, 10_000);
+    assert_eq!(ticket.counted_until, Some(Timestamp(87_500)));
+    let absurd = refresh_after(&mut book, ticket, u64::MAX, 10_001);
+    assert!(absurd.counted_until <= Some(Timestamp(10_001) + COUNTED_MAX));
+}
+
+#[test]
+fn visitors_beyond_the_capacity_are_counted_by_their_tickets() {
+    let mut book = WaitingBook::new(1);
+    let tickets = [1, 2, 3].map(|n| refresh(&mut book, ticket(n), 10_000));
+    assert_eq!(total(&mut book, 10_000), 3);
+    for ticket in tickets {
+        refresh(&mut book, ticket, 12_000);
+    }
+    assert_eq!((total(&mut book, 12_000), total(&mut book, 15_499)), (3, 3));
+    assert_eq!(total(&mut book, 15_500), 0);
+}
+
+#[test]
+fn another_order_of_the_queue_counts_all_anew() {
+    let mut book = WaitingBook::new(10);
+    let before = refresh(&mut book, ticket(1), 10_000);
+    book.clear(Timestamp(11_000));
+    assert_eq!(total(&mut book, 11_000), 0);
+    let after = refresh(&mut book, before, 11_500);
+    assert_eq!(total(&mut book, 11_500), 1);
+    refresh(&mut book, after, 12_000);
+    assert_eq!(total(&mut book, 12_000), 1);
+}
+
+#[test]
+fn a_report_says_who_counts_if_nobody_refreshes() {
+    let mut book = WaitingBook::new(10);
+    for (n, interval) in [(1, 2_000), (2, 10_000), (3, 60_000)] {
+        refresh_after(&mut book, ticket(n), interval, 10_000);
+    }
+    let forecast = book.forecast(Timestamp(10_000));
+    let at = |now: u64| forecast.counts_at(Timestamp(now)).total();
+    let found: Vec<_> = [10_000, 13_499, 13_500, 23_000, 25_000, 86_000, 90_000]
+        .map(at)
+        .into();
+    assert_eq!(found, [3, 3, 2, 2, 1, 1, 0]);
 }

@@ -269,7 +269,7 @@ impl RoomHandle {
             let mut room = self.room.lock();
             let is_other = *room.rules() != rules;
             if is_other {
-                room.handle_rules(rules);
+                room.handle_rules(rules, self.shared.clock.now());
                 self.view.store(Arc::new(View::of(&room)));
             }
             is_other

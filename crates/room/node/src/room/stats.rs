@@ -37,8 +37,10 @@ pub struct RoomStats {
     pub upstream_syncs_total: u64,
     /// Syncs with the root's ledger that failed, since the start.
     pub failed_upstream_syncs_total: u64,
-    /// Number of waiting visitors.
+    /// Number of waiting visitors, at all nodes.
     pub people_waiting: u32,
+    /// Number of waiting visitors that this node counts; may be negative.
+    pub people_counted: i64,
     /// Whether this node may admit visitors and extend sessions.
     pub has_live_lease: bool,
     /// Time until the lease ends.
@@ -62,7 +64,8 @@ impl RoomHandle {
             failed_syncs_total: self.counts.failed_syncs.load(Ordering::Relaxed),
             upstream_syncs_total: self.counts.global_syncs.load(Ordering::Relaxed),
             failed_upstream_syncs_total: self.counts.failed_global_syncs.load(Ordering::Relaxed),
-            people_waiting: room.people_waiting(now),
+            people_waiting: room.people_waiting(),
+            people_counted: room.people_counted(now),
             has_live_lease: room.has_live_lease(now),
             lease_left: room.lease_ends_at().since(now),
             degraded: room.degraded(now),

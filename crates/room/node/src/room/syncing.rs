@@ -329,13 +329,13 @@ impl RoomHandle {
             return;
         }
         let rules = in_room_time(configured, &*self.shared.clock);
-        self.locked(|room, _| {
+        self.locked(|room, now| {
             let difference = match (room.rules().opens_at, rules.opens_at) {
                 (Some(present), Some(wanted)) => present.0.abs_diff(wanted.0),
                 _ => 0,
             };
             if difference > wall_time::TOLERANCE.0 {
-                room.handle_rules(rules);
+                room.handle_rules(rules, now);
             }
         });
     }

@@ -23,6 +23,7 @@ fn ticket() -> Ticket {
         last_check_in_at: Timestamp(1_694_432_755_000),
         accepted_at: Some(Timestamp(1_694_432_756_000)),
         is_provisional: true,
+        counted_until: Some(Timestamp(1_694_432_799_500)),
         seats,
     }
 }
@@ -49,6 +50,7 @@ fn a_waiting_ticket_has_no_seats_and_no_time_of_acceptance() {
     let waiting = Ticket {
         accepted_at: None,
         is_provisional: false,
+        counted_until: None,
         seats: Seats::default(),
         ..ticket()
     };

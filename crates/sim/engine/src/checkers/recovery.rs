@@ -17,8 +17,8 @@ const STUCK: DurationMs = DurationMs::from_secs(150);
 const SPARE: DurationMs = DurationMs::from_secs(6);
 
 /// Longest time for which free slots may be reserved for the front of the queue although none of
-/// its visitors takes one. They poll every second or two; a visitor who sends nothing for longer
-/// has left.
+/// its visitors takes one. Without an interval of the room's own they poll every second or two; a
+/// visitor who sends nothing for longer has left.
 const RESERVED_MAX: DurationMs = DurationMs::from_secs(8);
 
 /// State of the room once a second.
@@ -199,11 +199,10 @@ impl Checkers {
     /// Checks a waiting visitor who was queued because others go first.
     pub(crate) fn check_held_back(&mut self, now: Timestamp) {
         let since = self.recovery.unused_since;
-        if since.is_some_and(|since| now.since(since) >= RESERVED_MAX + self.slack())
-            && self.keeps_limits
-        {
+        let longest = RESERVED_MAX.max(self.overdue_after) + self.slack();
+        if since.is_some_and(|since| now.since(since) >= longest) && self.keeps_limits {
             self.report(Invariant::NoWaste, now, || {
-                format!("slots were reserved for {RESERVED_MAX} for visitors who did not poll")
+                format!("slots were reserved for {longest} for visitors who did not poll")
             });
         }
     }

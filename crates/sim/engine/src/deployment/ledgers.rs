@@ -166,6 +166,20 @@ impl Stores {
         self.root.ledger()
     }
 
+    /// Whether a ledger is on probation. The ledger of a data center then reports nothing.
+    pub(crate) fn are_on_probation(&self) -> bool {
+        let locals = self.locals.iter().map(|local| local.ledger());
+        let mut all = locals.chain(std::iter::once(self.root()));
+        all.any(|ledger| ledger.probation().is_some())
+    }
+
+    /// Returns the sum of the incarnations of all ledgers: another one after a record was lost.
+    pub(crate) fn incarnations(&self) -> u64 {
+        let locals = self.locals.iter().map(|local| local.ledger());
+        let all = locals.chain(std::iter::once(self.root()));
+        all.fold(0, |sum, ledger| sum.wrapping_add(ledger.incarnation().0))
+    }
+
     /// Returns the root ledger, unless the store is another server than the one it was written to.
     /// Such a record, and one on probation, may lack grants.
     pub(crate) fn believed_root(&self) -> Option<&Ledger> {
@@ -486,7 +500,7 @@ impl Store {
         let kept = upstream.lease.balance().seats;
         let kept = kept.saturating_sub(wants.movers_now.saturating_add(wants.movers_expected));
         // Far from the root, a data center keeps slots ready for visitors whose turn it is.
-        let eligible = global.watermark.count(ledger.waiting());
+        let eligible = global.watermark.count(&ledger.waiting());
         let kept = kept.saturating_sub(eligible);
         is_scarce.then_some((kept, used))
     }

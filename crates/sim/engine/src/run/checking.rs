@@ -79,6 +79,7 @@ impl Simulation {
         node_now: Timestamp,
     ) {
         let now = self.now;
+        self.note_wait(request, reply, met_as);
         let node = &self.deployment.nodes[request.node as usize];
         let rules = *node.room.rules();
         let watermark = node.room.snapshot().watermark;
@@ -146,6 +147,25 @@ impl Simulation {
                     .filter(|_| met_as == VisitorState::Waiting)
                     .map(rank_of);
                 self.check_queued_visitor(request, position.reason, rank, watermark);
+            }
+            _ => {}
+        }
+    }
+
+    /// Records a response to a waiting visitor.
+    fn note_wait(&mut self, request: &Request, reply: &NodeReply, met_as: VisitorState) {
+        if met_as != VisitorState::Waiting {
+            return;
+        }
+        let (now, is_copy) = (self.now, request.role != Role::Page);
+        match reply {
+            NodeReply::Queue(Some(ticket), position) => {
+                let interval = position.refresh_after.unwrap_or_default();
+                let visitor = ticket.visitor;
+                self.checkers.handle_wait(visitor, (interval, is_copy), now);
+            }
+            NodeReply::Admit(ticket) => {
+                self.checkers.handle_wait_over(ticket.visitor, is_copy, now);
             }
             _ => {}
         }

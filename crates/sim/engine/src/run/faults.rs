@@ -26,6 +26,7 @@ impl Simulation {
         };
         self.note(|_| format!("fault: {:?}", fault.kind));
         self.note_trouble(fault.kind);
+        self.note_counts_change(fault.kind);
         let comeback = match fault.kind {
             FaultKind::StoreLosesWrites { store, .. } => {
                 Some((store, self.deployment.stores.at(store).is_open()))
@@ -136,6 +137,17 @@ impl Simulation {
             .handle_fault(noticed_at + self.longest_seat(noticed_at), true);
     }
 
+    /// Records until when a fault changes where waiting visitors are counted. A node that is killed
+    /// is two changes: this one, and its start.
+    fn note_counts_change(&mut self, kind: FaultKind) {
+        let lasts = match kind {
+            FaultKind::Crash { .. } => DurationMs::ZERO,
+            FaultKind::Restart { .. } => DRAIN_MAX,
+            kind => kind.lasts(),
+        };
+        self.checkers.note_counts_change(self.now + lasts);
+    }
+
     /// Returns the longest seat of all rules until this time. A change of the session after the
     /// ledgers noticed a fault does not excuse its effects.
     fn longest_seat(&self, until: Timestamp) -> DurationMs {
@@ -219,6 +231,7 @@ impl Simulation {
         let identity = self.deployment.new_incarnation(data_center);
         self.deployment.nodes[index as usize].start(identity, self.now);
         self.note(|deployment| format!("{} starts", deployment.name_of(index)));
+        self.checkers.note_counts_change(self.now);
         self.drive(index);
     }
 
@@ -281,7 +294,8 @@ impl Simulation {
             FaultKind::SessionDuration { session, .. } => node.rules.session_duration = session,
             _ => return,
         }
-        node.room.handle_rules(node.rules);
+        let node_now = node.clock.read(self.now);
+        node.room.handle_rules(node.rules, node_now);
         node.renew_view();
         let is_alive = node.is_alive();
         let highest = self.deployment.highest_limits();

@@ -3,6 +3,7 @@
 //! faults out, so that the others meet often.
 
 mod comebacks;
+mod crowds;
 mod faults;
 mod shape;
 
@@ -76,7 +77,7 @@ pub fn scenario(seed: u64) -> Scenario {
     } else {
         arrivals(&mut rng, rules, length)
     };
-    Scenario {
+    let scenario = Scenario {
         name: format!("seed {seed}"),
         about: String::new(),
         seed,
@@ -94,7 +95,8 @@ pub fn scenario(seed: u64) -> Scenario {
         }],
         data_centers,
         faults,
-    }
+    };
+    crowds::gather(scenario)
 }
 
 /// Returns the time until the seats expire that are given just before the last fault.

@@ -14,7 +14,7 @@ use anteroom_room::seats::SeatRow;
 use anteroom_room::statistics::{Budget, RoomStatistics, Utilization};
 use anteroom_room::sync::{LeaseDemand, LeaseUsage, RecordStamp, Reply, RoomFacts, SyncRequest};
 use anteroom_room::time::{DurationMs, Timestamp};
-use anteroom_room::watermark::WaitingCounts;
+use anteroom_room::waiting::WaitingForecast;
 
 const SAN_JOSE: DataCenterId = DataCenterId(1);
 const LONDON: DataCenterId = DataCenterId(2);
@@ -279,6 +279,7 @@ fn lease_request(child: u64, lease: &mut Lease, slots: u32) -> SyncRequest {
         data_center: SAN_JOSE,
         sent_at: NOW,
         stamp: RecordStamp::default(),
+        is_of_ledger: false,
         is_join: false,
         known_closed: Timestamp::ZERO,
         is_read_under_parent: true,
@@ -301,7 +302,7 @@ fn lease_request(child: u64, lease: &mut Lease, slots: u32) -> SyncRequest {
         longest_seat: DurationMs(310_000),
         longest_known: DurationMs(310_000),
         nodes: 1,
-        waiting: WaitingCounts::new(),
+        waiting: WaitingForecast::default(),
         revocations: vec![],
         revoked_version: 0,
         rejects_through: 0,

@@ -109,7 +109,7 @@ fn an_ended_seat_returns_a_second_later_while_a_process_is_missing() {
     for is_missing in [false, true] {
         let mut two = Two::new();
         if is_missing {
-            two.ledger.give_up(NodeId(2), START + LEASE_TTL);
+            two.ledger.give_up(NodeId(2));
         }
         let mut active_at = |after: u64| {
             two.now = END + DurationMs(after);

@@ -1,7 +1,6 @@
 //! Tests of the counts of a child that stopped reporting.
 
 use super::*;
-use crate::ledger::children::QUIET_AFTER;
 
 #[test]
 fn a_child_without_reports_counts_as_full_until_its_longest_seat_ends() {
@@ -54,7 +53,7 @@ fn unreported_credits_count_for_seats_they_may_have_extended() {
             let (ledger, reply) = grant(ledger, &other, START);
             (ledger, Some(reply))
         };
-        ledger.give_up(NodeId(1), START + LEASE_TTL);
+        ledger.give_up(NodeId(1));
         // Alone, its three seats count at their latest possible end. Among others they count at
         // their own end, and its credits count as phantoms until the latest one.
         let expected = if is_alone { (3, 0) } else { (5, 5) };
@@ -62,66 +61,6 @@ fn unreported_credits_count_for_seats_they_may_have_extended() {
         let row = &ledger.departed[0].row;
         let latest = if is_alone { ends_at } else { seat_end };
         assert_eq!(row.iter().collect::<Vec<_>>(), [(latest, 3)]);
-    }
-}
-
-#[test]
-fn the_next_child_inherits_a_quiet_childs_queue() {
-    let mut quiet = request(1, 1, 0);
-    (quiet.demand.slots, quiet.demand.movers_expected) = (15, 2);
-    quiet.waiting.add(START, 40);
-    let (ledger, _) = grant(Ledger::new(), &quiet, START);
-    let mut other = request(2, 1, 0);
-    let (ledger, reply) = grant(ledger, &other, START + DurationMs(4_999));
-    assert_eq!(
-        (reply.snapshot.waiting, ledger.unmet().movers_expected),
-        (40, 2)
-    );
-    assert!(reply.inherited.is_empty());
-    other.number = 2;
-    other.generation = Some(2);
-    let (mut ledger, reply) = grant(ledger, &other, START + DurationMs(5_000));
-    // Eight slots were granted for the first of them.
-    let left = 40 - ledger.children[&NodeId(1)].balance.seats;
-    assert_eq!(
-        reply.inherited.total(),
-        left,
-        "inherited by the next child that syncs"
-    );
-    assert_eq!(
-        (ledger.unmet().slots, ledger.unmet().movers_expected),
-        (0, 0)
-    );
-    assert_eq!(ledger.phantoms(), 0, "its lease runs");
-    ledger.rebuild_sums();
-    assert_eq!(ledger.waiting_total(), left);
-}
-
-#[test]
-fn a_child_that_syncs_again_does_not_inherit_from_itself() {
-    // It stops reporting until it is quiet, or until its lease has ended.
-    for silence in [QUIET_AFTER, LEASE_TTL] {
-        let mut syncing = request(1, 1, 0);
-        syncing.waiting.add(START, 40);
-        let (ledger, _) = grant(Ledger::new(), &syncing, START);
-        let at = START + silence;
-        syncing.number = 2;
-        syncing.generation = Some(1);
-        syncing.sent_at = at;
-        let mut ledger = ledger;
-        ledger.advance(at);
-        assert_eq!(ledger.orphaned_waiting.counts.total(), 40);
-        let mut voided = syncing.clone();
-        if silence == LEASE_TTL {
-            // It learns that its lease is over, and requests a new one.
-            voided.generation = None;
-        }
-        voided.waiting.add(START + DurationMs(1_000), 2);
-        let (mut ledger, reply) = grant(ledger, &voided, at);
-        assert!(reply.inherited.is_empty(), "{:?}", reply.inherited);
-        assert_eq!(ledger.waiting_total(), 42);
-        ledger.rebuild_sums();
-        assert_eq!(ledger.waiting_total(), 42);
     }
 }
 
@@ -152,7 +91,7 @@ fn credits_count_in_full_while_unreported_seats_may_run() {
             .balance
             .credits = 100;
         ledger.rebuild_sums();
-        ledger.give_up(NodeId(1), at + LEASE_TTL);
+        ledger.give_up(NodeId(1));
         ledger.phantoms()
     };
     // A root in its reserve: active visitors are counted anew as their seats are extended.

@@ -18,6 +18,7 @@ fn from_other_data_center(now: Timestamp) -> Ticket {
         last_check_in_at: now - DurationMs(5_000),
         accepted_at: Some(START - DurationMs(60_000)),
         is_provisional: false,
+        counted_until: None,
         seats,
     }
 }

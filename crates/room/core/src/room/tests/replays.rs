@@ -21,12 +21,12 @@ fn six_parallel_requests_with_one_old_ticket_move_its_seat_once() {
 #[test]
 fn a_shared_waiting_ticket_is_exchanged_for_one_seat() {
     let mut pair = Pair::new(rules(5, 100));
-    pair.room.handle_rules(Rules {
+    pair.change_rules(Rules {
         queue_all: true,
         ..rules(5, 100)
     });
     let (waiting, _) = pair.queue(None);
-    pair.room.handle_rules(rules(5, 100));
+    pair.change_rules(rules(5, 100));
     let mut ends = Vec::new();
     for _ in 0..10 {
         match pair.visit(Some(waiting)) {

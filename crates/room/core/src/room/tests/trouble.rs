@@ -14,7 +14,7 @@ fn a_reply_under_way_when_limits_are_lowered_is_void() {
     let ledger = core::mem::take(&mut pair.ledger);
     let (ledger, reply) = ledger.sync(&request, LeaseTerms::default(), pair.now);
     pair.ledger = ledger;
-    pair.room.handle_rules(rules(1, 100));
+    pair.change_rules(rules(1, 100));
     assert!(!pair.room.handle_reply(reply, pair.now));
     pair.queue(None);
 }
@@ -99,10 +99,10 @@ fn on_store_failure_admit_admits_and_counts_all_visitors() {
 fn lowered_limits_act_at_once_and_end_no_session() {
     let mut pair = Pair::new(rules(10, 100));
     let tickets: Vec<_> = (0..6).map(|_| pair.admit()).collect();
-    pair.room.handle_rules(rules(3, 100));
+    pair.change_rules(rules(3, 100));
     pair.queue(None);
     assert!(tickets.iter().all(|t| pair.check_in(*t) == CheckIn::Pass));
-    pair.room.handle_rules(rules(7, 100));
+    pair.change_rules(rules(7, 100));
     pair.admit();
     pair.queue(None);
 }
@@ -111,14 +111,14 @@ fn lowered_limits_act_at_once_and_end_no_session() {
 fn a_longer_session_needs_the_parents_consent() {
     let mut pair = Pair::new(rules(10, 100));
     pair.sync();
-    pair.room.handle_rules(Rules {
+    pair.change_rules(Rules {
         session_duration: DurationMs(600_000),
         ..rules(10, 100)
     });
     assert_eq!(pair.room.seat_terms.session, DurationMs(300_000));
     pair.sync();
     assert_eq!(pair.room.seat_terms.session, DurationMs(600_000));
-    pair.room.handle_rules(rules(10, 100));
+    pair.change_rules(rules(10, 100));
     assert_eq!(pair.room.seat_terms.session, DurationMs(300_000));
 }
 
@@ -127,13 +127,13 @@ fn a_longer_session_needs_the_parents_consent() {
 fn a_shortened_session_stays_short_until_a_reply_allows_more() {
     let mut pair = Pair::new(rules(10, 100));
     pair.sync();
-    pair.room.handle_rules(Rules {
+    pair.change_rules(Rules {
         session_duration: DurationMs(60_000),
         ..rules(10, 100)
     });
     // The reply is lost.
     let reported = pair.room.poll_sync(pair.now).longest_seat;
-    pair.room.handle_rules(rules(10, 100));
+    pair.change_rules(rules(10, 100));
     assert!(pair.room.seat_terms.longest_seat() <= reported);
     pair.sync();
     assert_eq!(pair.room.seat_terms.session, DurationMs(300_000));
@@ -213,7 +213,7 @@ fn changed_rules_keep_renewals() {
     pair.sync();
     pair.wait(6_000);
     pair.sync();
-    pair.room.handle_rules(rules(4, 100));
+    pair.change_rules(rules(4, 100));
     let returning = CheckInRequest {
         ticket,
         is_navigation: true,

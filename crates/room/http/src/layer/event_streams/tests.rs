@@ -52,6 +52,7 @@ impl Scene {
             last_check_in_at: Timestamp(1_000),
             accepted_at: None,
             is_provisional: false,
+            counted_until: None,
             seats: Seats::default(),
         };
         let room = Arc::clone(&self.room);

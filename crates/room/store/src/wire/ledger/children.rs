@@ -9,7 +9,7 @@ use anteroom_room::time::{DurationMs, Minute, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::parts::{
-    RoomFactsRecord, minutes_in, minutes_out, row_in, row_out, waiting_in, waiting_out,
+    ReportedWaitingRecord, RoomFactsRecord, minutes_in, minutes_out, row_in, row_out,
 };
 
 #[derive(Serialize, Deserialize)]
@@ -32,8 +32,7 @@ pub(super) struct ChildRecord {
     sent_at: u64,
     is_clock_trusted: bool,
     nodes: u32,
-    waiting: Vec<(u64, u32)>,
-    handed: Vec<(u64, u32)>,
+    waiting: ReportedWaitingRecord,
     wants_slots: u32,
     wants_ahead: u32,
     wants_first: u32,
@@ -66,6 +65,7 @@ pub(super) struct DepartedChildRecord {
     phantoms: u32,
     ends_at: u64,
     admitted: Vec<(u64, u32)>,
+    waiting: ReportedWaitingRecord,
 }
 
 impl From<LeaseBalance> for LeaseBalanceRecord {
@@ -113,8 +113,7 @@ impl From<(&NodeId, &Child)> for ChildRecord {
             sent_at: child.sent_at.0,
             is_clock_trusted: child.is_clock_trusted,
             nodes: child.nodes,
-            waiting: waiting_out(&child.waiting),
-            handed: waiting_out(&child.inherited),
+            waiting: (&child.waiting).into(),
             wants_slots: child.demand.slots,
             wants_ahead: child.demand.next_minute,
             wants_first: child.demand.movers_now,
@@ -152,8 +151,7 @@ impl From<ChildRecord> for Child {
             sent_at: Timestamp(record.sent_at),
             is_clock_trusted: record.is_clock_trusted,
             nodes: record.nodes,
-            waiting: waiting_in(record.waiting),
-            inherited: waiting_in(record.handed),
+            waiting: record.waiting.into(),
             demand: LeaseDemand {
                 slots: record.wants_slots,
                 next_minute: record.wants_ahead,
@@ -182,6 +180,7 @@ impl From<&DepartedChild> for DepartedChildRecord {
             phantoms: gone.phantoms,
             ends_at: gone.ends_at.0,
             admitted: minutes_out(&gone.admitted),
+            waiting: (&gone.waiting).into(),
         }
     }
 }
@@ -197,6 +196,7 @@ impl From<DepartedChildRecord> for DepartedChild {
             phantoms: record.phantoms,
             ends_at: Timestamp(record.ends_at),
             admitted: minutes_in(record.admitted),
+            waiting: record.waiting.into(),
         }
     }
 }

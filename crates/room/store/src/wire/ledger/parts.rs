@@ -6,6 +6,7 @@ use anteroom_room::rules::{Limits, NewUsersWindow};
 use anteroom_room::seats::SeatRow;
 use anteroom_room::sync::{Revocation, RoomFacts};
 use anteroom_room::time::{DurationMs, Minute, Timestamp};
+use anteroom_room::waiting::{ForecastCounts, ReportedWaiting, WaitingForecast};
 use anteroom_room::watermark::WaitingCounts;
 use serde::{Deserialize, Serialize};
 
@@ -49,15 +50,64 @@ pub(super) fn row_in(row: Vec<(u64, i64)>) -> SeatRow {
         .collect()
 }
 
-pub(super) fn waiting_out(counts: &WaitingCounts) -> Vec<(u64, u32)> {
+pub(super) fn waiting_out(counts: &WaitingCounts) -> Vec<(u64, i64)> {
     counts.iter().map(|(rank, count)| (rank.0, count)).collect()
 }
 
-pub(super) fn waiting_in(counts: Vec<(u64, u32)>) -> WaitingCounts {
+pub(super) fn waiting_in(counts: Vec<(u64, i64)>) -> WaitingCounts {
     counts
         .into_iter()
         .map(|(rank, count)| (Timestamp(rank), count))
         .collect()
+}
+
+/// Waiting visitors as a child reported them: counts at the times of a forecast by rank, without
+/// the zeros at the end.
+#[derive(Serialize, Deserialize)]
+pub(super) struct ReportedWaitingRecord {
+    from: u64,
+    late: u64,
+    forecast: Vec<(u64, Vec<i64>)>,
+    sent_at: u64,
+    ahead_ms: i64,
+    counted_at: u64,
+}
+
+impl From<&ReportedWaiting> for ReportedWaitingRecord {
+    fn from(reported: &ReportedWaiting) -> Self {
+        let forecast = reported.forecast.iter().map(|(rank, counts)| {
+            let zeros = counts.iter().rev().take_while(|count| **count == 0);
+            let (used, _) = counts.split_at(counts.len() - zeros.count());
+            (rank.0, used.to_vec())
+        });
+        Self {
+            from: reported.forecast.from().0,
+            late: reported.forecast.late().0,
+            forecast: forecast.collect(),
+            sent_at: reported.sent_at.0,
+            ahead_ms: reported.ahead_ms,
+            counted_at: reported.counted_at.0,
+        }
+    }
+}
+
+impl From<ReportedWaitingRecord> for ReportedWaiting {
+    fn from(record: ReportedWaitingRecord) -> Self {
+        let begin = (Timestamp(record.from), DurationMs(record.late));
+        let forecast = record.forecast.into_iter().map(|(rank, used)| {
+            let mut counts = ForecastCounts::default();
+            for (count, known) in counts.iter_mut().zip(used) {
+                *count = known;
+            }
+            (Timestamp(rank), counts)
+        });
+        Self {
+            forecast: WaitingForecast::from_parts(begin, forecast),
+            sent_at: Timestamp(record.sent_at),
+            ahead_ms: record.ahead_ms,
+            counted_at: Timestamp(record.counted_at),
+        }
+    }
 }
 
 pub(super) fn minutes_out(minutes: &[(Minute, u32)]) -> Vec<(u64, u32)> {

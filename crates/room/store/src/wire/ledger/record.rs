@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 
 use anteroom_room::id::{DataCenterId, Incarnation, NodeId, VisitorId};
 use anteroom_room::ledger::{
-    Child, DepartedChild, Group, LedgerParts, Logouts, OrphanedWaiting, Probation, Reserve,
-    ReserveCause, RevokedList, UnreleasedSeat,
+    Child, DepartedChild, Group, LedgerParts, Logouts, Probation, Reserve, ReserveCause,
+    RevokedList, UnreleasedSeat,
 };
 use anteroom_room::store::{Durability, Identity, StoreFacts};
 use anteroom_room::sync::{Revocation, RoomFacts};
@@ -19,7 +19,6 @@ use serde::{Deserialize, Serialize};
 use super::children::{ChildRecord, DepartedChildRecord};
 use super::parts::{
     NONE, RecentAdmissionsRecord, RevocationRecord, RoomFactsRecord, minutes_in, row_in, row_out,
-    waiting_in, waiting_out,
 };
 use super::upstream::UpstreamRecord;
 
@@ -45,8 +44,6 @@ pub(super) struct LedgerRecord {
     refused_through: u64,
     heed_until: u64,
     missing: Vec<(u64, u64)>,
-    left_waiting: Vec<(u64, u32)>,
-    left_waiting_until: u64,
     heard_at: u64,
     began_at: u64,
     as_of: u64,
@@ -149,8 +146,6 @@ impl From<LedgerParts<'_>> for LedgerRecord {
             refused_through: parts.logouts.rejected_through,
             heed_until: parts.logouts.missing_until.0,
             missing: missing_out(&parts.logouts),
-            left_waiting: waiting_out(&parts.orphaned_waiting.counts),
-            left_waiting_until: parts.orphaned_waiting.until.0,
             heard_at: parts.clock_at.0,
             began_at: parts.began_at.unwrap_or(Timestamp(NONE)).0,
             as_of: parts.as_of.0,
@@ -191,10 +186,6 @@ impl From<LedgerRecord> for LedgerParts<'static> {
                 rejected_through: record.refused_through,
                 missing_until: Timestamp(record.heed_until),
                 missing_processes: missing_in(record.missing),
-            }),
-            orphaned_waiting: Cow::Owned(OrphanedWaiting {
-                counts: waiting_in(record.left_waiting),
-                until: Timestamp(record.left_waiting_until),
             }),
             clock_at: Timestamp(record.heard_at),
             began_at: Some(Timestamp(record.began_at)).filter(|at| *at != Timestamp(NONE)),

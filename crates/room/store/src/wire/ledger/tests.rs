@@ -15,6 +15,7 @@ use anteroom_room::sync::{
     ClosedBy, LeaseBalance, LeaseDemand, LeaseUsage, Revocation, RoomFacts, Snapshot,
 };
 use anteroom_room::time::{DurationMs, Minute, Timestamp};
+use anteroom_room::waiting::{ForecastCounts, ReportedWaiting, WaitingForecast};
 use anteroom_room::watermark::Watermark;
 
 use super::*;
@@ -36,6 +37,20 @@ fn row() -> SeatRow {
     [(Timestamp(70_000), 3), (Timestamp(75_000), -1)]
         .into_iter()
         .collect()
+}
+
+fn waiting(count: i64) -> ReportedWaiting {
+    let mut counts = ForecastCounts::default();
+    counts[0] = count;
+    counts[3] = 1;
+    let ranks = [(Timestamp(500), counts), (Timestamp(1_000), counts)];
+    let begin = (Timestamp(60_000), DurationMs(6_400));
+    ReportedWaiting {
+        forecast: WaitingForecast::from_parts(begin, ranks.into_iter()),
+        sent_at: Timestamp(60_001),
+        ahead_ms: -7_200_000,
+        counted_at: Timestamp(60_700),
+    }
 }
 
 fn child() -> Child {
@@ -66,8 +81,7 @@ fn child() -> Child {
         sent_at: Timestamp(60_001),
         is_clock_trusted: true,
         nodes: 3,
-        waiting: [(Timestamp(1_000), 9)].into(),
-        inherited: [(Timestamp(500), 2)].into(),
+        waiting: waiting(9),
         demand: LeaseDemand {
             next_minute: 21,
             slots: 7,
@@ -93,6 +107,7 @@ fn departed() -> DepartedChild {
         phantoms: 6,
         ends_at: Timestamp(80_000),
         admitted: vec![(Minute(2), 1)],
+        waiting: waiting(-2),
     }
 }
 
@@ -149,9 +164,6 @@ fn full() -> Ledger {
         missing_processes: [(NodeId(8), Timestamp(9))].into(),
         missing_until: Timestamp(66_000),
     });
-    let left_waiting = parts.orphaned_waiting.to_mut();
-    left_waiting.counts.add(Timestamp(2_000), 5);
-    left_waiting.until = Timestamp(120_000);
     parts.as_of = Timestamp(65_000);
     parts.recent = Cow::Owned(RecentAdmissions {
         slots: vec![(Timestamp(60_500), 3), (Timestamp(64_900), 2)],
@@ -253,8 +265,8 @@ fn a_damaged_record_is_an_error_and_not_an_empty_ledger() {
     assert_eq!(decode(&longer), Err(LedgerRecordError::Damaged));
     assert_eq!(decode(&[]), Err(LedgerRecordError::Version { found: 0 }));
     assert_eq!(
-        decode(&[99, 9]),
-        Err(LedgerRecordError::Version { found: 99 })
+        decode(&[8, 8]),
+        Err(LedgerRecordError::Version { found: 8 })
     );
 }
 

@@ -71,7 +71,7 @@ struct SnapshotRecord {
     admissions_free: u32,
     admitted: Vec<(u64, u32)>,
     waiting: u32,
-    line: Vec<(u64, u32)>,
+    line: Vec<(u64, i64)>,
     closed_through: u64,
     epoch: u32,
     reopens_at: Option<u64>,

@@ -157,11 +157,11 @@ impl Model {
             Step::Limits(total, rate) => {
                 self.rules.limits.total_active_users = total;
                 self.rules.limits.new_users_per_minute = rate;
-                self.room.handle_rules(self.rules);
+                self.room.handle_rules(self.rules, self.now);
             }
             Step::SessionDuration(session) => {
                 self.rules.session_duration = session;
-                self.room.handle_rules(self.rules);
+                self.room.handle_rules(self.rules, self.now);
             }
         }
         self.note_limits();

@@ -21,7 +21,7 @@ pub(crate) struct Coverage {
     revocations_reported: usize,
     /// Replies with such sessions.
     revocations_passed_on: usize,
-    lines_inherited: usize,
+    queues: usize,
     phantoms: usize,
     leases_given_up: usize,
     old_requests: usize,
@@ -85,7 +85,7 @@ impl Coverage {
         let revoked = response.revoked.as_ref();
         self.revocations_passed_on +=
             usize::from(revoked.is_some_and(|(_, news)| !news.is_empty()));
-        self.lines_inherited += usize::from(response.inherited.total() > 0);
+        self.queues += usize::from(response.snapshot.waiting > 0);
         self.phantoms += usize::from(response.snapshot.phantoms > 0);
     }
 
@@ -101,7 +101,7 @@ impl Coverage {
             self.clocks_stepped_back,
             self.revocations_reported,
             self.revocations_passed_on,
-            self.lines_inherited,
+            self.queues,
             self.phantoms,
             self.leases_given_up,
             self.old_requests,
