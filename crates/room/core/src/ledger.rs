@@ -183,7 +183,7 @@ pub struct DepartedChild {
     pub ends_at: Timestamp,
     /// Admissions of recent minutes; the unused balance of its last minute counts as used.
     pub admitted: Vec<(Minute, u32)>,
-    /// Waiting visitors whom it counted, until they are overdue.
+    /// Waiting visitors that it counted, until they are overdue.
     pub waiting: ReportedWaiting,
 }
 

@@ -298,7 +298,7 @@ impl Room {
     }
 
     /// Returns the number of waiting visitors that this node counts. The sum over all nodes is the
-    /// queue. A node that admits visitors whom others still count may have a negative number.
+    /// queue. A node that admits visitors that others still count may have a negative number.
     pub fn people_counted(&mut self, now: Timestamp) -> i64 {
         self.waiting.counts(now).total()
     }

@@ -77,7 +77,7 @@ impl WaitingBook {
         }
     }
 
-    /// Counts a visitor who brought this ticket back, and who is told to refresh after `interval`.
+    /// Counts a visitor who brought this ticket back, and who will refresh after `interval`.
     /// Returns the time until which it is counted, for its new ticket.
     pub fn handle_refresh(
         &mut self,

@@ -1,9 +1,9 @@
 //! Layout of a ticket before it is sealed: fixed fields, little-endian.
 //!
 //! Version 2: version (1), deployment (8), visitor (16), bucket (8), last check-in (8), accepted at
-//! (8, 0 = waiting), flags (1), counted until (2, 0 = not counted), number of seats (1), and for each
-//! seat data center (4), end (8), epoch (4). `counted until` is in steps of half a second after the
-//! last check-in.
+//! (8, 0 = waiting), flags (1), counted until (2, 0 = not counted), number of seats (1), and for
+//! each seat data center (4), end (8), epoch (4). `counted until` is in steps of half a second
+//! after the last check-in.
 //!
 //! Version 1 has no `counted until`. It is still read, so that visitors keep their positions when a
 //! deployment is upgraded.

@@ -31,7 +31,7 @@ async fn rush(gateways: &[Gateway], lasts: Duration) {
         let mut client = clients[number % clients.len()].new_client();
         visitors.spawn(async move {
             while Instant::now() < until && client.get("/").await.is_queued() {
-                sleep(Duration::from_millis(1_000)).await;
+                sleep(Duration::from_millis(1_000)).await; // tidy: time passes
             }
         });
     }

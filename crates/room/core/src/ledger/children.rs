@@ -265,7 +265,8 @@ impl Ledger {
     }
 
     /// Forgets departed children of which nothing counts any more: no phantom, no seat, no
-    /// admission of a minute that may still run, no waiting visitor. Until then they may return with a final report.
+    /// admission of a minute that may still run, no waiting visitor. Until then they may return
+    /// with a final report.
     ///
     /// Phantoms end, like all seats, when every live child treats them as over. By the clock alone,
     /// one could end before the move that another node made of it.
@@ -342,7 +343,8 @@ impl Ledger {
     }
 }
 
-/// Time without a sync after which a child's demand is forgotten. A data center relies on the root's last reply for as long; after that it goes by its own ledger.
+/// Time without a sync after which a child's demand is forgotten. A data center relies on the
+/// root's last reply for as long; after that it goes by its own ledger.
 pub(super) const QUIET_AFTER: DurationMs = DurationMs(5_000);
 
 /// Adds granted admissions to the used ones.

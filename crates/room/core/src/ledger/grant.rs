@@ -207,9 +207,9 @@ impl Ledger {
         saturating_u32(left.min(self.admissions_in_windows()))
     }
 
-    /// Returns the admissions that may be granted at `at` or within the next second. Where the minute
-    /// has some left and nobody waits, a newcomer waits for one: a second's admissions come free
-    /// all the time.
+    /// Returns the admissions that may be granted at `at` or within the next second. Where the
+    /// minute has some left and nobody waits, a newcomer waits for one: a second's admissions come
+    /// free all the time.
     pub(super) fn admissions_free_soon(&self, at: Timestamp) -> u32 {
         let minute = at.minute();
         let free = self.admissions_free(at, minute);

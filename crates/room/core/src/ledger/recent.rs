@@ -181,16 +181,16 @@ impl Ledger {
         }
     }
 
-    /// Returns the admissions that may be granted now, whatever their minute, by the windows of true
-    /// time. Below the root it is no limit.
+    /// Returns the admissions that may be granted now, whatever their minute, by the windows of
+    /// true time. Below the root it is no limit.
     pub(super) fn admissions_in_windows(&self) -> u64 {
         let outstanding = self.sums.leased_from(self.recent.open_from);
         let (second, minute) = self.windows_left();
         second.min(minute).saturating_sub(outstanding)
     }
 
-    /// Whether admissions come free little by little, and the children lack more than there are now.
-    /// Those that are free are then kept for the other children who lack some.
+    /// Whether admissions come free little by little, and the children lack more than there are
+    /// now. Those that are free are then kept for the other children who lack some.
     #[must_use]
     pub fn is_rationed(&self, at: Timestamp) -> bool {
         let unmet = self.sums.unmet().slots;

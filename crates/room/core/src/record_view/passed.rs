@@ -2,7 +2,8 @@
 //!
 //! A reply shows a record at some time. What the record had counted before that is at least as old
 //! as the reply. A child knows how long ago a reply arrived by its own clock, which is never
-//! stepped. So it may tell the ledger what is out of a window ([`crate::ledger::RecentAdmissions`]).
+//! stepped. So it may tell the ledger what is out of a window
+//! ([`crate::ledger::RecentAdmissions`]).
 
 use alloc::collections::VecDeque;
 
@@ -11,8 +12,8 @@ use crate::store::Identity;
 use crate::sync::{PassedWindows, SyncRequest};
 use crate::time::{DurationMs, Timestamp};
 
-/// Parts of 1000 by which a window is waited for longer, because clocks do not run alike: four times
-/// the drift between two, slewing included.
+/// Parts of 1000 by which a window is waited for longer, because clocks do not run alike: four
+/// times the drift between two, slewing included.
 const DRIFT_PER_MILLE: u64 = 2;
 
 /// Replies of one record of one server, with the times at which they arrived.

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use crate::time::Timestamp;
 
-/// Counts of waiting visitors by bucket. A count may be negative: a node subtracts a visitor whom
+/// Counts of waiting visitors by bucket. A count may be negative: a node subtracts a visitor that
 /// it admitted while another node still counts it.
 ///
 /// # Invariants

@@ -66,8 +66,8 @@ impl Counts {
     }
 }
 
-/// Returns the time after a response by which a visitor is overdue that was told to refresh after
-/// `interval`: a quarter late, two seconds, and the granularity of counts.
+/// Returns the time after a response by which a visitor who was to refresh after `interval` is
+/// overdue: a quarter late, two seconds, and the granularity of counts.
 pub(super) fn overdue_after(interval: DurationMs) -> DurationMs {
     DurationMs(interval.0 + interval.0 / 4 + 2_000)
 }

@@ -247,7 +247,8 @@ pub enum FaultKind {
         /// Time until the last node has it.
         within: DurationMs,
     },
-    /// The operator changes the window of the limit of admissions at all nodes, one after the other.
+    /// The operator changes the window of the limit of admissions at all nodes, one after the
+    /// other.
     NewUsersWindow {
         /// New window.
         window: NewUsersWindow,

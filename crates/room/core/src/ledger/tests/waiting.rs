@@ -20,7 +20,7 @@ fn at(child: u64, number: u64, time: Timestamp) -> SyncRequest {
     }
 }
 
-/// Makes a forecast of `count` visitors at START, of whom all run out after `secs`.
+/// Makes a forecast of `count` visitors at START, who all run out after `secs`.
 fn until(count: i64, secs: u64) -> WaitingForecast {
     let mut book = crate::waiting::WaitingBook::new(1_000);
     for n in 0..count {
