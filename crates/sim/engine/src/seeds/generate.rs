@@ -246,8 +246,8 @@ fn rules(rng: &mut SimRng) -> Rules {
     }
 }
 
-/// Makes the window slide in some seeds, from the start or from some time on, and switches it back in
-/// some. Nothing else of a seed changes.
+/// Makes the window slide in some seeds, from the start or from some time on, and switches it back
+/// in some. Nothing else of a seed changes.
 fn windows(seed: u64, rules: &mut Rules, faults: &mut Vec<FaultPlan>) {
     let mut rng = SimRng::new(seed, Purpose::Windows);
     let other = match rng.below(8) {

@@ -11,7 +11,7 @@ use crate::scenario::model::{
     Arrivals, Behaviour, FaultKind, FaultPlan, NodeRef, RatePoint, Scenario,
 };
 
-/// Share of the seeds that have a crowd.
+/// Share of the seeds in which many visitors wait.
 const SHARE: f64 = 0.08;
 /// Length of a run: time for several refreshes of the longest interval.
 const LENGTH: DurationMs = DurationMs::from_secs(240);
@@ -20,7 +20,7 @@ const REQUESTS_PER_SECOND: u32 = 30;
 /// Shortest time between two changes of nodes. Counts must be right some seconds after each.
 const APART: DurationMs = DurationMs::from_secs(25);
 
-/// Returns the scenario with a crowd, in a share of the seeds, and as it is in the others.
+/// Returns the scenario with many waiting visitors, in a share of the seeds, and as it is in the others.
 pub(super) fn gather(scenario: Scenario) -> Scenario {
     let mut rng = SimRng::new(scenario.seed, Purpose::Crowds);
     if !rng.chance(SHARE) {
