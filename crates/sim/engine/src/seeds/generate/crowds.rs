@@ -20,7 +20,8 @@ const REQUESTS_PER_SECOND: u32 = 30;
 /// Shortest time between two changes of nodes. Counts must be right some seconds after each.
 const APART: DurationMs = DurationMs::from_secs(25);
 
-/// Returns the scenario with many waiting visitors, in a share of the seeds, and as it is in the others.
+/// Returns the scenario with many waiting visitors, in a share of the seeds, and as it is in the
+/// others.
 pub(super) fn gather(scenario: Scenario) -> Scenario {
     let mut rng = SimRng::new(scenario.seed, Purpose::Crowds);
     if !rng.chance(SHARE) {
