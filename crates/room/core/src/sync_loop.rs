@@ -17,7 +17,7 @@ use crate::room::syncing::SYNC_PERIOD;
 use crate::sync::{Reply, SyncRequest};
 use crate::time::{DurationMs, Timestamp};
 use pace::Pace;
-pub use wait_timeout::{Round, WAIT_TIMEOUT, WaitDeadline};
+pub use wait_timeout::{Round, WAIT_MAX, WAIT_TIMEOUT, WaitDeadline};
 
 /// Longest sync: a later one has failed. A disk or network that hangs must not hold the loop.
 pub const TIMEOUT: DurationMs = DurationMs(2_000);

@@ -197,7 +197,7 @@ impl RoomHandle {
     pub async fn decide(&self, arrival: Arrival<'_>) -> Outcome {
         let now = self.shared.clock.now();
         let ticket = self.open(arrival.tickets, now);
-        if ticket.is_some() && !self.rounds.is_joined(self.wait_deadline()).await {
+        if ticket.is_some() && !self.rounds.is_joined(self.wait_of_active()).await {
             return self.not_joined(now);
         }
         if let Some(ticket) = ticket {
@@ -219,7 +219,7 @@ impl RoomHandle {
 
     /// Runs the steps of a request.
     async fn run_flow(&self, mut flow: RequestFlow) -> Outcome {
-        let mut deadline = self.wait_deadline();
+        let mut deadline = self.wait_of_active();
         let mut step = self.locked(|room, now| flow.decide(room, now));
         loop {
             let number = match step {
@@ -245,12 +245,12 @@ impl RoomHandle {
                 }
                 Step::WouldAdmit => return Outcome::MayCome,
                 Step::NotActive => {
-                    deadline = self.wait_deadline();
+                    deadline = self.wait_of_others();
                     let is_poll = flow.is_look();
                     if is_poll {
                         self.refresh_overrides().await;
                     } else if !self.are_overrides_fresh() {
-                        let may_sync = self.refresh_and_sync(&mut deadline).await;
+                        let may_sync = self.refresh_and_sync(flow.visitor(), &mut deadline).await;
                         flow.set_may_sync(may_sync);
                     }
                     None
@@ -311,7 +311,7 @@ impl RoomHandle {
             is_new
         };
         if is_new {
-            self.sync_with_parent(&mut self.wait_deadline()).await;
+            self.sync_with_parent(&mut self.wait_of_active()).await;
         }
         is_new
     }

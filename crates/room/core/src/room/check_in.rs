@@ -236,7 +236,8 @@ impl Room {
         let ticket = visit.ticket;
         let ends_at = ticket.seats.ends_at().unwrap_or_default();
         if !self.uses_leases() {
-            self.demand.note_missing_slot();
+            self.demand
+                .note_missing_slot(ticket.visitor, now + WAIT_TIMEOUT);
             self.demand.note_missing_credit(ticket.visitor, ends_at);
             return self.pass(visit, now);
         }

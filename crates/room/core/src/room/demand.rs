@@ -3,6 +3,8 @@
 //! It counts by sync period and not by request. Requests come faster when slots are short, and each
 //! would otherwise see only a part of the traffic.
 
+use alloc::collections::BTreeMap;
+
 use super::syncing::SYNC_PERIOD;
 use crate::id::VisitorId;
 use crate::sync::LeaseDemand;
@@ -27,9 +29,9 @@ fn allowance(expected: u32) -> u32 {
 }
 
 /// Events since the last request, and in recent sync periods.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Demand {
-    slots: Missing,
+    slots: Wishes,
     credits: Missing,
     unrenewed: Unrenewed,
     admissions: PeriodCounts,
@@ -77,6 +79,47 @@ impl Missing {
     /// Whether the parent does not know of all yet.
     pub(super) fn has_unreported(&self) -> bool {
         self.unreported > 0
+    }
+}
+
+/// Most visitors whose wish for a slot is remembered.
+const WISHES_MAX: usize = 1 << 16;
+
+/// Visitors who found no slot here, and the time until which each is waited for.
+///
+/// A visitor who waits for the parent's reply takes its slot a moment later. A request that is made
+/// in between must not return it, and a distant root's reply comes later than two sync periods.
+#[derive(Clone, Debug, Default)]
+struct Wishes {
+    until: BTreeMap<VisitorId, Timestamp>,
+    has_unreported: bool,
+}
+
+impl Wishes {
+    fn note(&mut self, visitor: VisitorId, until: Timestamp) {
+        let has_capacity = self.until.len() < WISHES_MAX;
+        if let Some(known) = self.until.get_mut(&visitor) {
+            *known = until;
+        } else if has_capacity {
+            self.until.insert(visitor, until);
+            self.has_unreported = true;
+        }
+    }
+
+    fn note_taken(&mut self, visitor: VisitorId) {
+        self.until.remove(&visitor);
+    }
+
+    fn note_queued(&mut self, visitor: VisitorId, until: Timestamp) {
+        if let Some(known) = self.until.get_mut(&visitor) {
+            *known = until.min(*known);
+        }
+    }
+
+    fn begin_request(&mut self, now: Timestamp) -> u32 {
+        self.has_unreported = false;
+        self.until.retain(|_, until| *until > now);
+        u32::try_from(self.until.len()).unwrap_or(u32::MAX)
     }
 }
 
@@ -156,9 +199,15 @@ impl PeriodCounts {
 }
 
 impl Demand {
-    /// Counts an eligible visitor who found no slot here.
-    pub(super) fn note_missing_slot(&mut self) {
-        self.slots.note();
+    /// Notes an eligible visitor who found no slot here, and who may take one until then.
+    pub(super) fn note_missing_slot(&mut self, visitor: VisitorId, until: Timestamp) {
+        self.slots.note(visitor, until);
+    }
+
+    /// Notes that a visitor does not wait for a slot any more. One that is under way may still
+    /// serve a visitor who asks again soon.
+    pub(super) fn handle_queued(&mut self, visitor: VisitorId, now: Timestamp) {
+        self.slots.note_queued(visitor, now + SYNC_PERIOD);
     }
 
     /// Counts a due check-in that found no credit here. The visitor's seat runs until
@@ -179,9 +228,9 @@ impl Demand {
     }
 
     /// Counts an admission.
-    pub(super) fn note_admission(&mut self, now: Timestamp) {
+    pub(super) fn note_admission(&mut self, visitor: VisitorId, now: Timestamp) {
         self.admissions.note_many(1, now);
-        self.slots.note_taken();
+        self.slots.note_taken(visitor);
         self.admissions_unreported = self.admissions_unreported.saturating_add(1);
         self.has_changed = true;
     }
@@ -203,7 +252,7 @@ impl Demand {
     pub(super) fn needs_report(&self) -> bool {
         self.has_changed
             || self.has_demand
-            || self.slots.has_unreported()
+            || self.slots.has_unreported
             || self.credits.has_unreported()
     }
 
@@ -250,11 +299,15 @@ impl Demand {
 mod tests {
     use super::*;
 
+    fn visitor(number: u8) -> VisitorId {
+        VisitorId([number; 16])
+    }
+
     #[test]
     fn the_demand_of_a_period_is_independent_of_its_requests() {
         let mut demand = Demand::default();
         for ms in 0..50 {
-            demand.note_admission(Timestamp(1_000 + ms));
+            demand.note_admission(visitor(0), Timestamp(1_000 + ms));
             let wants = demand.begin_request(0, 0, Timestamp(1_000 + ms));
             assert_eq!(u64::from(wants.slots), ms + 1);
         }
@@ -263,32 +316,41 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_that_a_visitor_waits_for_is_not_returned() {
+    fn a_slot_is_demanded_until_its_visitor_took_it_or_does_not_come() {
         let mut demand = Demand::default();
-        demand.note_missing_slot();
-        assert_eq!(demand.begin_request(0, 0, Timestamp(1_000)).slots, 1);
-        assert_eq!(demand.begin_request(0, 0, Timestamp(1_001)).slots, 1);
-        assert_eq!(demand.begin_request(0, 0, Timestamp(1_499)).slots, 1);
-        assert_eq!(demand.begin_request(0, 0, Timestamp(1_500)).slots, 0);
+        let slots = |demand: &mut Demand, at| demand.begin_request(0, 0, Timestamp(at)).slots;
+        demand.note_missing_slot(visitor(1), Timestamp(3_000));
+        demand.note_missing_slot(visitor(2), Timestamp(2_000));
+        assert_eq!(slots(&mut demand, 1_000), 2);
+        assert_eq!(slots(&mut demand, 1_999), 2);
+        assert_eq!(slots(&mut demand, 2_000), 1);
+        // Its next request counts it once, until later.
+        demand.note_missing_slot(visitor(1), Timestamp(5_000));
+        assert_eq!(slots(&mut demand, 4_999), 1);
+        demand.note_missing_slot(visitor(3), Timestamp(9_000));
+        demand.note_admission(visitor(1), Timestamp(4_999));
+        // The wish of the other one, and the admission of just now.
+        assert_eq!(slots(&mut demand, 4_999), 2);
+        assert_eq!(slots(&mut demand, 8_999), 1);
+        assert_eq!(slots(&mut demand, 9_000), 0);
     }
 
     #[test]
-    fn demand_that_is_not_met_counts_recent_visitors_only() {
+    fn wishes_take_bounded_memory() {
         let mut demand = Demand::default();
-        for second in 0..60 {
-            for _ in 0..10 {
-                demand.note_missing_slot();
-            }
-            let wants = demand.begin_request(0, 0, Timestamp(1_000 + 250 * second));
-            assert!(wants.slots <= 20, "{wants:?}");
+        for number in 0..2 * u32::try_from(WISHES_MAX).unwrap() {
+            let mut id = [0; 16];
+            id[..4].copy_from_slice(&number.to_le_bytes());
+            demand.note_missing_slot(VisitorId(id), Timestamp(9_000));
         }
+        assert_eq!(demand.slots.until.len(), WISHES_MAX);
     }
 
     #[test]
     fn spare_slots_are_requested_for_chance() {
         let wanted = |arrivals, spare| {
             let mut demand = Demand::default();
-            (0..arrivals).for_each(|_| demand.note_admission(Timestamp(1_000)));
+            (0..arrivals).for_each(|_| demand.note_admission(visitor(0), Timestamp(1_000)));
             demand.begin_request(0, spare, Timestamp(1_000)).slots
         };
         assert_eq!(wanted(0, 100), 0);
@@ -301,7 +363,6 @@ mod tests {
     #[test]
     fn an_unused_credit_is_kept_until_the_renewal_or_the_seats_end() {
         let mut demand = Demand::default();
-        let visitor = |number| VisitorId([number; 16]);
         let credits = |demand: &mut Demand, at| demand.begin_request(0, 0, Timestamp(at)).credits;
         for _ in 0..3 {
             demand.note_missing_credit(visitor(1), Timestamp(9_000));

@@ -22,6 +22,7 @@ impl Room {
     /// Queues a visitor: writes a waiting ticket and returns the position.
     pub(super) fn queue(&mut self, visit: Visit, reason: QueueReason, now: Timestamp) -> Verdict {
         self.counters.queued += 1;
+        self.demand.handle_queued(visit.visitor, now);
         let arrived_at = self.bucket(visit, now);
         if reason == QueueReason::Rejecting {
             let position = QueuePosition {

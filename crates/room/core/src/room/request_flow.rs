@@ -125,6 +125,16 @@ impl RequestFlow {
         self.arrival.intent == Intent::Poll && self.visitor_state() == VisitorState::New
     }
 
+    /// Returns the visitor, who may be a new one.
+    #[must_use]
+    pub fn visitor(&self) -> VisitorId {
+        match self.stage {
+            Stage::CheckIn(ticket) => ticket.visitor,
+            Stage::Arrived(ticket) => ticket.map_or(self.arrival.fresh, |ticket| ticket.visitor),
+            Stage::Visiting(visit) => visit.visitor,
+        }
+    }
+
     /// Returns the state of the visitor, as far as known.
     #[must_use]
     pub fn visitor_state(&self) -> VisitorState {

@@ -3,12 +3,14 @@
 use super::syncing::SYNC_PERIOD;
 use super::{Room, Verdict, Visit};
 use crate::allocation::{Allocator, AllocatorContext, AnyAllocator, CounterKey, Take};
+use crate::id::VisitorId;
 use crate::newest_seats::NewestSeat;
 use crate::order;
 use crate::queue_position::QueueReason;
 use crate::rules::{OnStoreFailure, QueueingMethod, SeatNeedsCookie};
 use crate::seats::SeatTerms;
 use crate::sync::MINUTES_KEPT;
+use crate::sync_loop::WAIT_MAX;
 use crate::ticket::{Seat, Seats, Ticket};
 use crate::time::{DurationMs, Timestamp};
 use crate::watermark::Watermark;
@@ -40,7 +42,7 @@ impl Room {
             // Newcomers who have used up the spare slots ask for more.
             let is_open = self.snapshot.watermark == Watermark::Open;
             if visit.may_sync && is_open {
-                self.demand.note_missing_slot();
+                self.wish(visit, WAIT_MAX, now);
                 return Verdict::SyncWithParent;
             }
             // Others may have entered meanwhile. Until that is known this visitor demands no slot:
@@ -92,24 +94,29 @@ impl Room {
 
     /// Handles an empty lease: demands a slot, if the parent may have one.
     fn request_slot(&mut self, visit: Visit, now: Timestamp) -> Verdict {
-        self.demand.note_missing_slot();
         if visit.may_sync && !self.is_parent_exhausted(now) {
-            Verdict::SyncWithParent
-        } else {
-            self.queue(visit, QueueReason::Full, now)
+            self.wish(visit, WAIT_MAX, now);
+            return Verdict::SyncWithParent;
         }
+        let verdict = self.queue(visit, QueueReason::Full, now);
+        self.wish(visit, SYNC_PERIOD.times(2), now);
+        verdict
+    }
+
+    fn wish(&mut self, visit: Visit, lasts: DurationMs, now: Timestamp) {
+        self.demand.note_missing_slot(visit.visitor, now + lasts);
     }
 
     /// Notes demand for a slot for a new visitor before its visit is decided, if there is none here
     /// and the visit would demand one. Returns whether it did.
-    pub fn demand_slot(&mut self, now: Timestamp) -> bool {
+    pub fn demand_slot(&mut self, visitor: VisitorId, now: Timestamp) -> bool {
         let is_demanded = self.uses_leases()
             && self.rules.queueing_method != QueueingMethod::Passthrough
             && self.general_queue_reason(now).is_none()
             && self.lease.is_live(now)
             && self.lease.balance().seats == 0;
         if is_demanded {
-            self.demand.note_missing_slot();
+            self.demand.note_missing_slot(visitor, now + WAIT_MAX);
         }
         is_demanded
     }
@@ -173,7 +180,7 @@ impl Room {
 
     fn handle_visit_without_lease(&mut self, visit: Visit, now: Timestamp) -> Verdict {
         if visit.may_sync {
-            self.demand.note_missing_slot();
+            self.wish(visit, WAIT_MAX, now);
             return Verdict::SyncWithParent;
         }
         match self.rules.on_store_failure {
@@ -255,7 +262,7 @@ impl Room {
         if visit.ticket.is_none() {
             self.newcomer_slots = self.newcomer_slots.saturating_sub(1);
         }
-        self.count_admission(now);
+        self.count_admission(visit.visitor, now);
         let bucket = self.bucket(visit, now);
         if visit.ticket.is_some() {
             let rank = self.rank(visit, bucket);
@@ -296,7 +303,7 @@ impl Room {
         is_needed && visit.ticket.is_none() && self.seat_terms.session > PROVISIONAL_SESSION
     }
 
-    fn count_admission(&mut self, now: Timestamp) {
+    fn count_admission(&mut self, visitor: VisitorId, now: Timestamp) {
         let minute = now.minute();
         match self.admitted.last_mut() {
             Some((newest, count)) if *newest == minute => *count += 1,
@@ -306,6 +313,6 @@ impl Room {
             self.admitted.remove(0);
         }
         self.origin.handle_admission(now);
-        self.demand.note_admission(now);
+        self.demand.note_admission(visitor, now);
     }
 }

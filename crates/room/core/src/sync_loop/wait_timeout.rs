@@ -2,9 +2,13 @@
 
 use crate::time::{DurationMs, Timestamp};
 
-/// Longest wait of a visitor for the parent. Longer than a busy disk takes, shorter than a visitor
-/// notices; after it the visitor is queued.
+/// Longest wait of an active visitor for the parent. Longer than a busy disk takes, shorter than a
+/// visitor notices.
 pub const WAIT_TIMEOUT: DurationMs = DurationMs(250);
+
+/// Longest wait of any other visitor, who is queued after it. A distant root may take two round
+/// trips; a page that says "wait" costs a visitor two seconds and trust.
+pub const WAIT_MAX: DurationMs = DurationMs(1_000);
 
 /// Progress of a loop, for visitors who wait for it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -29,11 +33,20 @@ pub struct WaitDeadline {
 }
 
 impl WaitDeadline {
-    /// Makes the deadline of a visitor who comes now.
+    /// Makes the deadline of an active visitor who comes now.
     #[must_use]
-    pub fn new(now: Timestamp) -> Self {
+    pub fn of_active(now: Timestamp) -> Self {
         Self {
             ends_at: now + WAIT_TIMEOUT,
+            has_waited: false,
+        }
+    }
+
+    /// Makes the deadline of another visitor who comes now.
+    #[must_use]
+    pub fn of_others(now: Timestamp) -> Self {
+        Self {
+            ends_at: now + WAIT_MAX,
             has_waited: false,
         }
     }

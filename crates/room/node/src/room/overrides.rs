@@ -14,6 +14,7 @@ use anteroom_config::overrides::{
     Actor, Log, OperatorCommand, PendingStopView, Record as _, RoomOverrides, RoomOverridesView,
 };
 use anteroom_config::{Changed, Problems, RoomConfig};
+use anteroom_room::id::VisitorId;
 use anteroom_room::room::Room;
 use anteroom_room::room::syncing::SYNC_PERIOD;
 use anteroom_room::room::view::View;
@@ -159,8 +160,12 @@ impl RoomHandle {
 
     /// Refreshes the overrides, and meanwhile requests a slot from the parent if there is none
     /// here. Returns whether a sync with the parent may help.
-    pub(super) async fn refresh_and_sync(&self, deadline: &mut WaitDeadline) -> bool {
-        let wants_slot = self.locked(|room, now| !is_busy(room) && room.demand_slot(now));
+    pub(super) async fn refresh_and_sync(
+        &self,
+        visitor: VisitorId,
+        deadline: &mut WaitDeadline,
+    ) -> bool {
+        let wants_slot = self.locked(|room, now| !is_busy(room) && room.demand_slot(visitor, now));
         if !wants_slot {
             self.refresh_overrides().await;
             return true;

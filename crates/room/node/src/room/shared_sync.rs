@@ -149,9 +149,14 @@ impl Rounds {
 }
 
 impl RoomHandle {
-    /// Returns the deadline of a visitor who comes now.
-    pub(super) fn wait_deadline(&self) -> WaitDeadline {
-        WaitDeadline::new(self.rounds.now())
+    /// Returns the deadline of an active visitor who comes now.
+    pub(super) fn wait_of_active(&self) -> WaitDeadline {
+        WaitDeadline::of_active(self.rounds.now())
+    }
+
+    /// Returns the deadline of another visitor who comes now.
+    pub(super) fn wait_of_others(&self) -> WaitDeadline {
+        WaitDeadline::of_others(self.rounds.now())
     }
 
     /// Syncs with the parent now, and waits for its reply until the deadline. Returns whether

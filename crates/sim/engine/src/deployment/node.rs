@@ -158,7 +158,7 @@ impl Request {
             arrived_at: now,
             ticket: sent.ticket,
             flow,
-            wait_deadline: node_record.wait_deadline(now),
+            wait_deadline: WaitDeadline::of_active(now),
             parent_waits: 0,
             number: None,
         }
@@ -309,7 +309,7 @@ impl Node {
             None => request.flow.decide(&mut self.room, now),
         };
         if step == Step::NotActive {
-            request.wait_deadline = self.wait_deadline(started_at);
+            request.wait_deadline = WaitDeadline::of_others(started_at);
             step = request.flow.decide(&mut self.room, now);
         }
         if met_as != VisitorState::Active
@@ -340,10 +340,5 @@ impl Node {
             Step::WouldAdmit | Step::NotActive => unreachable!("a request enters the room"),
         };
         (reply, met_as)
-    }
-
-    /// Returns the deadline of a wait that begins now.
-    pub(crate) fn wait_deadline(&self, now: Timestamp) -> WaitDeadline {
-        WaitDeadline::new(now)
     }
 }

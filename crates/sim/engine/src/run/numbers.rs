@@ -5,7 +5,7 @@ use anteroom_room::allocation::{CounterKey, CounterScope};
 use super::Simulation;
 use super::event::Event;
 use super::slab::Key;
-use super::visiting::PARENT_WAIT_MAX;
+use super::visiting::NUMBER_WAIT_MAX;
 use crate::deployment::network::{Copies, joined};
 use crate::deployment::node::Request;
 use crate::scenario::model::{Delay, StoreRef};
@@ -21,10 +21,10 @@ impl Simulation {
         let sent = self.send_to_counter(node, key);
         let request = self.parked.insert(request);
         match sent.first {
-            Some(after) if after < PARENT_WAIT_MAX => {
+            Some(after) if after < NUMBER_WAIT_MAX => {
                 self.plan(self.now + after, Event::AtCounter { request });
             }
-            _ => self.plan(self.now + PARENT_WAIT_MAX, Event::NumberBack { request }),
+            _ => self.plan(self.now + NUMBER_WAIT_MAX, Event::NumberBack { request }),
         }
     }
 
@@ -48,7 +48,7 @@ impl Simulation {
         let Some(request) = self.parked.get_mut(key) else {
             return;
         };
-        let given_up_at = request.arrived_at.max(now) + PARENT_WAIT_MAX;
+        let given_up_at = request.arrived_at.max(now) + NUMBER_WAIT_MAX;
         let returns_at = back.map_or(given_up_at, |after| now + after);
         if let Some(number) = taken.filter(|_| returns_at < given_up_at) {
             request.number = Some((counter, Some(number)));

@@ -1,7 +1,7 @@
 //! Requests of visitors: their time, their node and their ticket.
 
 use anteroom_room::queue_position::QueueReason;
-use anteroom_room::sync_loop::WAIT_TIMEOUT;
+use anteroom_room::sync_loop::{WAIT_MAX, WAIT_TIMEOUT};
 use anteroom_room::time::{DurationMs, Timestamp};
 
 use super::Simulation;
@@ -12,7 +12,9 @@ use crate::rng::Draw;
 use crate::visitors::{CopyUse, Phase, TicketCopy};
 
 /// Longest wait of a request for a reply of the node's parent, as in the gateway.
-pub(super) const PARENT_WAIT_MAX: DurationMs = WAIT_TIMEOUT;
+pub(super) const PARENT_WAIT_MAX: DurationMs = WAIT_MAX;
+/// Longest wait of a visitor for a number.
+pub(super) const NUMBER_WAIT_MAX: DurationMs = WAIT_TIMEOUT;
 /// Delay after which a visitor retries when no node is open, or its node crashes.
 const RETRY_FROM: DurationMs = DurationMs(1_000);
 const RETRY_TO: DurationMs = DurationMs(2_000);

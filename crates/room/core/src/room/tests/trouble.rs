@@ -7,7 +7,9 @@ use super::*;
 fn a_reply_under_way_when_limits_are_lowered_is_void() {
     let mut pair = Pair::new(rules(10, 100));
     pair.visit(None);
-    pair.room.demand.note_missing_slot();
+    pair.room
+        .demand
+        .note_missing_slot(VisitorId([8; 16]), pair.now + DurationMs(1_000));
     let request = pair.room.poll_sync(pair.now);
     let ledger = core::mem::take(&mut pair.ledger);
     let (ledger, reply) = ledger.sync(&request, LeaseTerms::default(), pair.now);
