@@ -4,6 +4,7 @@
 //! earlier leases may have granted before.
 
 mod children;
+pub mod left_request;
 mod parts;
 mod record;
 mod upstream;
@@ -13,7 +14,7 @@ use anteroom_room::ledger::{Ledger, LedgerParts, UnsoundLedger};
 use record::LedgerRecord;
 
 /// Version that this program writes and reads.
-const VERSION: u8 = 8;
+const VERSION: u8 = 9;
 
 /// Error of decoding a ledger.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]

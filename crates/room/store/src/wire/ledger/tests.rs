@@ -50,6 +50,13 @@ fn child() -> Child {
             minute: Minute(3),
             credits: 4,
         },
+        granted: LeaseBalance {
+            seats: 11,
+            admissions: 13,
+            next_minute: 15,
+            minute: Minute(3),
+            credits: 17,
+        },
         used: LeaseUsage {
             seats: 12,
             credits: 13,
@@ -246,8 +253,8 @@ fn a_damaged_record_is_an_error_and_not_an_empty_ledger() {
     assert_eq!(decode(&longer), Err(LedgerRecordError::Damaged));
     assert_eq!(decode(&[]), Err(LedgerRecordError::Version { found: 0 }));
     assert_eq!(
-        decode(&[9, 9]),
-        Err(LedgerRecordError::Version { found: 9 })
+        decode(&[8, 8]),
+        Err(LedgerRecordError::Version { found: 8 })
     );
 }
 
