@@ -97,7 +97,13 @@ impl Store for Valkey {
                 left: &left,
             };
             let leave = leave.as_ref();
-            let loaded = self.scripts.load_and_leave(&self.route, keys, leave).await;
+            let loaded = match self.scripts.load_and_leave(&self.route, keys, leave).await {
+                // The record alone is at one server. Until the other key is there, nothing is left.
+                Err(failure) if failure.is_slot_divided() => {
+                    self.scripts.load(&self.route, &record).await
+                }
+                loaded => loaded,
+            };
             loaded.map_err(|failure| failure.into_store_error("read from", &self.store_name))
         })
     }
@@ -115,11 +121,15 @@ impl Store for Valkey {
                 record: &record,
                 left: &beside,
             };
+            let (scripts, route) = (&self.scripts, &self.route);
             let write = (expected, &value[..]);
-            let swap = self
-                .scripts
-                .swap_and_remove(&self.route, keys, write, &left)
-                .await;
+            let swap = match scripts.swap_and_remove(route, keys, write, &left).await {
+                // As above. What was left stays, and is stale when it is applied again.
+                Err(failure) if failure.is_slot_divided() => {
+                    scripts.swap(route, &record, expected, &value).await
+                }
+                swap => swap,
+            };
             swap.map_err(|failure| failure.into_store_error("write to", &self.store_name))
         })
     }
