@@ -74,7 +74,7 @@ pub(super) const LAYERS: &[Layer] = &[
         folder: "crates/room/store",
         boundary: "async and serde, but no client library: each backend implements its trait",
         uses: &["anteroom-room", "anteroom-config"],
-        tests_use: &[],
+        tests_use: &["anteroom-testkit"],
         ships: Ships::Yes,
     },
     Layer {

@@ -314,6 +314,7 @@ impl Inner {
             now: self.clock.now(),
             identity: self.identity,
             durability: Durability::KeepsAll,
+            left: Vec::new(),
         }
     }
 

@@ -186,6 +186,12 @@ impl Failure {
         matches!(self, Self::ErrorReply { reply, .. } if reply.is("NOSCRIPT"))
     }
 
+    /// Returns whether only some of the keys are at the server, because their slot is on its way to
+    /// another one. Nothing was done.
+    pub(crate) fn is_slot_divided(&self) -> bool {
+        matches!(self, Self::ErrorReply { reply, .. } if reply.is("TRYAGAIN"))
+    }
+
     /// Returns whether the server requires a password.
     pub(crate) fn requires_password(&self) -> bool {
         matches!(self, Self::ErrorReply { reply, .. } if reply.is("NOAUTH"))

@@ -1,11 +1,12 @@
 //! Keys of records and counters at the server.
 //!
-//! A record has the key `{prefix}:{<room>}:<rest>`, a counter `{prefix}:{<room>}#<scope>:<minute>`,
-//! and the state of a limit's client `{prefix}:{<limit>:<client>}`. Leases use
-//! `{prefix}:{lent~<partition>}` for the epoch of a partition and
-//! `{prefix}:{lent~<partition>}:<limit>:<client>` for the leases of a client; no room has a tilde
-//! in its name. In a cluster only the part in braces chooses the server. So all keys of a room or a
-//! partition are at one server, and clients and partitions are spread over all.
+//! A record has the key `{prefix}:{<room>}:<rest>`. The requests that are left beside it have the
+//! same key with `~left` at its end; no record has a tilde in its name. A counter has the key
+//! `{prefix}:{<room>}#<scope>:<minute>`, and the state of a limit's client
+//! `{prefix}:{<limit>:<client>}`. Leases use `{prefix}:{lent~<partition>}` for the epoch of a
+//! partition and `{prefix}:{lent~<partition>}:<limit>:<client>` for the leases of a client; no room
+//! has a tilde in its name. In a cluster only the part in braces chooses the server. So all keys of
+//! a room or a partition are at one server, and clients and partitions are spread over all.
 
 use std::borrow::Cow;
 
@@ -33,6 +34,11 @@ impl Keys {
             None => format!("{prefix}:{{{}}}", without_braces(&key.0)),
             Some((room, rest)) => format!("{prefix}:{{{}}}:{rest}", without_braces(room)),
         }
+    }
+
+    /// Returns the key of the requests that are left beside a record.
+    pub(crate) fn left(&self, key: &RecordKey) -> String {
+        format!("{}~left", self.record(key))
     }
 
     pub(crate) fn client(&self, limit: &str, client: ClientKey) -> String {
@@ -114,6 +120,16 @@ mod tests {
         );
         let here = CounterScope::DataCenter(DataCenterId(0xAB));
         assert_eq!(counter(here), "anteroom:{shop}#000000ab:29");
+    }
+
+    #[test]
+    fn requests_beside_a_record_have_its_key_and_are_at_its_server() {
+        let keys = Keys::new("anteroom");
+        let check = |key: &str, expected: &str| {
+            assert_eq!(keys.left(&RecordKey(key.to_owned())), expected);
+        };
+        check("shop/world", "anteroom:{shop}:world~left");
+        check("shop", "anteroom:{shop}~left");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Shared store on Valkey or Redis: one server, a master with sentinels, or a cluster.
 //!
 //! [`Valkey`] implements the store of rooms: load, compare-and-swap, a clock, an identity,
-//! counters. Its three small scripts compare and swap and decide nothing, so the ledger on it is
-//! the one that the simulator tests.
+//! counters. Its small scripts compare and swap and decide nothing, so the ledger on it is the one
+//! that the simulator tests.
 //!
 //! [`ValkeyCounts`] keeps the request counts of clients. There a script decides, by the same
 //! algorithms, as one round trip must be enough. The algorithms check each of its decisions.

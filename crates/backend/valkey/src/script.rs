@@ -8,7 +8,10 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use anteroom_room::time::Timestamp;
-use anteroom_store::{Expected, Identity, Loaded, Record, RecordVersion, Swap};
+use anteroom_store::{
+    Expected, Identity, LEFT_FOR, LEFT_MAX, LeftChanges, LeftId, LeftRequest, Loaded, Record,
+    RecordVersion, Swap,
+};
 use redis::{Cmd, Script, Value};
 
 use crate::connection::{Connection, Request};
@@ -25,6 +28,15 @@ pub(crate) struct Scripts {
     load: Text,
     swap: Text,
     take: Text,
+    load_and_leave: Text,
+    swap_and_remove: Text,
+}
+
+/// Keys of a record and of the requests beside it.
+#[derive(Clone, Copy)]
+pub(crate) struct KeysWithLeft<'a> {
+    pub(crate) record: &'a str,
+    pub(crate) left: &'a str,
 }
 
 pub(crate) struct Text {
@@ -93,6 +105,14 @@ impl Scripts {
             load: Text::new(include_str!("script/load.lua")),
             swap: Text::new(include_str!("script/swap.lua")),
             take: Text::new(include_str!("script/take.lua")),
+            load_and_leave: Text::new(concat!(
+                include_str!("script/left.lua"),
+                include_str!("script/load_and_leave.lua")
+            )),
+            swap_and_remove: Text::new(concat!(
+                include_str!("script/left.lua"),
+                include_str!("script/swap_and_remove.lua")
+            )),
         }
     }
 
@@ -113,14 +133,55 @@ impl Scripts {
         let next = version.saturating_add(1).to_string();
         let args = [found.as_bytes(), next.as_bytes(), value];
         let meant_for = Some(expected.identity);
-        match self.swap.call(route, &[key], &args, meant_for).await {
-            Ok(ServerReply { value, connection }) => match value {
-                Value::Int(1) => Ok(Swap::Swapped),
-                value => loaded(&connection, value).map(Swap::Conflict),
-            },
-            Err(failure) if failure.is_meant_for_another() => Ok(Swap::OtherStore),
-            Err(failure) => Err(failure),
-        }
+        swapped(self.swap.call(route, &[key], &args, meant_for).await)
+    }
+
+    pub(crate) async fn load_and_leave(
+        &self,
+        route: &Route,
+        keys: KeysWithLeft<'_>,
+        leave: Option<&LeftRequest>,
+    ) -> Result<Loaded, Failure> {
+        let (most, ttl_ms) = (LEFT_MAX.to_string(), LEFT_FOR.0.to_string());
+        let mut args = vec![most.as_bytes(), ttl_ms.as_bytes()];
+        args.extend(
+            leave
+                .iter()
+                .flat_map(|request| [&request.id.0[..], &request.value]),
+        );
+        let keys = [keys.record, keys.left];
+        let called = self.load_and_leave.call(route, &keys, &args, None).await?;
+        loaded(&called.connection, called.value)
+    }
+
+    pub(crate) async fn swap_and_remove(
+        &self,
+        route: &Route,
+        keys: KeysWithLeft<'_>,
+        (expected, value): (Expected, &[u8]),
+        changes: &LeftChanges,
+    ) -> Result<Swap, Failure> {
+        let (most, ttl_ms) = (LEFT_MAX.to_string(), LEFT_FOR.0.to_string());
+        let RecordVersion(version) = expected.version;
+        let found = version.to_string();
+        let next = version.saturating_add(1).to_string();
+        let leave = changes.leave.as_ref();
+        let count = if leave.is_some() { "1" } else { "0" };
+        let mut args = vec![most.as_bytes(), ttl_ms.as_bytes()];
+        args.extend([found.as_bytes(), next.as_bytes(), value, count.as_bytes()]);
+        args.extend(
+            leave
+                .iter()
+                .flat_map(|request| [&request.id.0[..], &request.value]),
+        );
+        args.extend(changes.applied.iter().map(|id| &id.0[..]));
+        let keys = [keys.record, keys.left];
+        let meant_for = Some(expected.identity);
+        swapped(
+            self.swap_and_remove
+                .call(route, &keys, &args, meant_for)
+                .await,
+        )
     }
 
     pub(crate) async fn take(&self, route: &Route, key: &str) -> Result<u64, Failure> {
@@ -137,11 +198,28 @@ impl Scripts {
     }
 }
 
-/// Decodes a record and the clock of the server.
+/// Decodes the reply to a write.
+fn swapped(called: Result<ServerReply, Failure>) -> Result<Swap, Failure> {
+    match called {
+        Ok(ServerReply { value, connection }) => match value {
+            Value::Int(1) => Ok(Swap::Swapped),
+            value => loaded(&connection, value).map(Swap::Conflict),
+        },
+        Err(failure) if failure.is_meant_for_another() => Ok(Swap::OtherStore),
+        Err(failure) => Err(failure),
+    }
+}
+
+/// Decodes a record, the clock of the server, and the requests beside the record if there are any.
 fn loaded(connection: &Connection, value: Value) -> Result<Loaded, Failure> {
-    let Value::Array(parts) = value else {
+    let Value::Array(mut parts) = value else {
         return Err(connection.unexpected_reply("no record"));
     };
+    let left = match parts.get(4) {
+        Some(_) => left_requests(parts.pop()),
+        None => Some(Vec::new()),
+    };
+    let left = left.ok_or_else(|| connection.unexpected_reply("no requests"))?;
     let Ok([version, value, secs, micros]) = <[Value; 4]>::try_from(parts) else {
         return Err(connection.unexpected_reply("no record"));
     };
@@ -154,7 +232,27 @@ fn loaded(connection: &Connection, value: Value) -> Result<Loaded, Failure> {
         now,
         identity: connection.identity,
         durability: connection.durability,
+        left,
     })
+}
+
+/// Decodes the requests beside a record: names and values, in turns.
+fn left_requests(value: Option<Value>) -> Option<Vec<LeftRequest>> {
+    let Some(Value::Array(parts)) = value else {
+        return None;
+    };
+    let mut parts = parts.into_iter();
+    let mut left = Vec::new();
+    while let Some(name) = parts.next() {
+        let (Value::BulkString(name), Some(Value::BulkString(value))) = (name, parts.next()) else {
+            return None;
+        };
+        left.push(LeftRequest {
+            id: LeftId(name),
+            value,
+        });
+    }
+    Some(left)
 }
 
 fn record(
@@ -189,6 +287,30 @@ mod tests {
 
     fn bytes(text: &str) -> Value {
         Value::BulkString(text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn left_requests_are_read_in_pairs() {
+        let check = |value: Option<Value>, expected: Option<&[(&[u8], &[u8])]>| {
+            let pairs = left_requests(value).map(|left| {
+                let left = left.into_iter();
+                left.map(|left| (left.id.0, left.value)).collect::<Vec<_>>()
+            });
+            let expected = expected.map(|expected| {
+                let expected = expected.iter();
+                expected
+                    .map(|(id, value)| (id.to_vec(), value.to_vec()))
+                    .collect()
+            });
+            assert_eq!(pairs, expected);
+        };
+        let of = |parts: &[Value]| Some(Value::Array(parts.to_vec()));
+        check(of(&[]), Some(&[]));
+        check(of(&[bytes("a"), bytes("b")]), Some(&[(b"a", b"b")]));
+        check(of(&[bytes("a")]), None);
+        check(of(&[bytes("a"), Value::Nil]), None);
+        check(Some(Value::Nil), None);
+        check(None, None);
     }
 
     #[test]

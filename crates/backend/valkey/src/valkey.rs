@@ -4,14 +4,15 @@ use std::fmt;
 
 use anteroom_config::ValkeyAddress;
 use anteroom_store::{
-    BoxFuture, CounterName, Expected, Loaded, RecordKey, Store, StoreError, Swap,
+    BoxFuture, CounterName, Expected, LeftChanges, LeftRequest, Loaded, RecordKey, Store,
+    StoreError, Swap,
 };
 
 use crate::access::SetupError;
 use crate::health::{self, Findings};
 use crate::keys::Keys;
 use crate::route::Route;
-use crate::script::Scripts;
+use crate::script::{KeysWithLeft, Scripts};
 
 /// Store of rooms on Valkey or Redis.
 ///
@@ -80,6 +81,55 @@ impl Store for Valkey {
         Box::pin(async move {
             let key = self.keys.record(key);
             let swap = self.scripts.swap(&self.route, &key, expected, &value).await;
+            swap.map_err(|failure| failure.into_store_error("write to", &self.store_name))
+        })
+    }
+
+    fn load_and_leave<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        leave: Option<LeftRequest>,
+    ) -> BoxFuture<'a, Result<Loaded, StoreError>> {
+        Box::pin(async move {
+            let (record, left) = (self.keys.record(key), self.keys.left(key));
+            let keys = KeysWithLeft {
+                record: &record,
+                left: &left,
+            };
+            let leave = leave.as_ref();
+            let loaded = match self.scripts.load_and_leave(&self.route, keys, leave).await {
+                // The record alone is at one server. Until the other key is there, nothing is left.
+                Err(failure) if failure.is_slot_divided() => {
+                    self.scripts.load(&self.route, &record).await
+                }
+                loaded => loaded,
+            };
+            loaded.map_err(|failure| failure.into_store_error("read from", &self.store_name))
+        })
+    }
+
+    fn swap_and_remove<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        expected: Expected,
+        value: Vec<u8>,
+        left: LeftChanges,
+    ) -> BoxFuture<'a, Result<Swap, StoreError>> {
+        Box::pin(async move {
+            let (record, beside) = (self.keys.record(key), self.keys.left(key));
+            let keys = KeysWithLeft {
+                record: &record,
+                left: &beside,
+            };
+            let (scripts, route) = (&self.scripts, &self.route);
+            let write = (expected, &value[..]);
+            let swap = match scripts.swap_and_remove(route, keys, write, &left).await {
+                // As above. What was left stays, and is stale when it is applied again.
+                Err(failure) if failure.is_slot_divided() => {
+                    scripts.swap(route, &record, expected, &value).await
+                }
+                swap => swap,
+            };
             swap.map_err(|failure| failure.into_store_error("write to", &self.store_name))
         })
     }

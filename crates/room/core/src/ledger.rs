@@ -33,6 +33,7 @@ mod lease_terms;
 mod parts;
 mod probation;
 mod recent;
+mod recorded;
 mod reserve;
 mod revoked;
 mod snapshot;
@@ -125,6 +126,9 @@ pub struct Child {
     pub number: u64,
     /// Most that it may have unused: its reported balance, plus the grant in the reply.
     pub balance: LeaseBalance,
+    /// Grant in the reply to `number`. A writer that finds its request applied by another one
+    /// works the reply out again from it.
+    pub granted: LeaseBalance,
     /// Usage of all its leases.
     pub used: LeaseUsage,
     /// End of the lease, in record time.

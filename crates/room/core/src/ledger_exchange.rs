@@ -3,10 +3,25 @@
 //! A store offers a record with a version and its identity. This module decides about a
 //! record that is missing, one that another server wrote, and a write that lost a race. The caller
 //! carries the messages. Production and the simulator run the same steps.
+//!
+//! # Requests that others left
+//!
+//! With many distant writers nearly every write loses its race. So a writer that lost one leaves
+//! its request beside the root's record. Every other writer loads it along with the record, and
+//! applies it before its own ([`apply_left`]): one write is then a step for all of them. A writer that finds its
+//! request applied works the reply out again from the record ([`Ledger::recorded_reply`]).
+//! [`Leaving`] says when a request is left.
+//!
+//! A left request is a message that arrives late. Its sender may have ended, may have sent it
+//! twice, or may have applied it itself; a ledger copes with all of these.
+//!
+//! A writer loses at most two races after it left its request. A lost race shows a write that was
+//! based on a version older than the one which the loser read later. So the second lost race shows
+//! a write by one that loaded after the request was left, and had it.
 
 use alloc::boxed::Box;
 
-use crate::id::{DataCenterId, Incarnation};
+use crate::id::{DataCenterId, Incarnation, NodeId};
 use crate::ledger::{Carrier, LeaseTerms, Ledger, Upstream};
 use crate::record_view::RecordedLease;
 use crate::store::{Durability, Identity, StoreFacts};
@@ -40,6 +55,12 @@ impl LedgerRole {
             Self::Root(lease_terms) => lease_terms,
             Self::Alone | Self::DataCenter(_) => LeaseTerms::default(),
         }
+    }
+
+    /// Whether requests may be left beside its record. Only a root has distant writers.
+    #[must_use]
+    pub fn has_left_requests(self) -> bool {
+        matches!(self, Self::Root(_))
     }
 }
 
@@ -239,6 +260,12 @@ pub struct Tries {
 }
 
 impl Tries {
+    /// Whether any write was lost.
+    #[must_use]
+    pub fn has_lost(self) -> bool {
+        self.lost > 0
+    }
+
     /// Returns the next step after a write that took `took`.
     pub fn handle_written(&mut self, written: WriteOutcome, took: DurationMs) -> NextStep {
         if written == WriteOutcome::Yes {
@@ -252,6 +279,92 @@ impl Tries {
             WriteOutcome::Conflict => NextStep::Decide,
             WriteOutcome::OtherStore | WriteOutcome::Yes => NextStep::Load,
         }
+    }
+}
+
+/// Most requests that are left beside one record. A writer that finds as many leaves none, and
+/// writes as if it had nothing to leave. As many data centers wait in one round trip of the nearest
+/// one, where hundreds send a request a second.
+pub const LEFT_MAX: usize = 128;
+/// Longest request that is left, in bytes: several times the longest of a busy data center. Longer
+/// ones, with hundreds of ended sessions, are rare.
+pub const LEFT_BYTES_MAX: usize = 4_096;
+/// Time after the newest request was left until a store may forget all that are: longer than any
+/// sender waits.
+pub const LEFT_FOR: DurationMs = DurationMs(10_000);
+
+/// Decides when a message leaves its request beside the record.
+///
+/// A load that leaves something is a write. So the first load of a writer leaves nothing, unless
+/// its message before met other writers.
+#[derive(Clone, Copy, Debug)]
+pub struct Leaving {
+    /// Whether the operation may be left at all.
+    is_possible: bool,
+    /// Whether this message, or the one before, met other writers.
+    is_contended: bool,
+    /// Whether this message met other writers.
+    has_met_others: bool,
+    is_left: bool,
+}
+
+impl Leaving {
+    /// Begins with a message. `is_possible`: it has a request that may be left, and that is not too
+    /// long. `was_contended`: the message before to the same record met other writers.
+    #[must_use]
+    pub fn new(is_possible: bool, was_contended: bool) -> Self {
+        Self {
+            is_possible,
+            is_contended: was_contended,
+            has_met_others: false,
+            is_left: false,
+        }
+    }
+
+    /// Whether the next load leaves the request.
+    #[must_use]
+    pub fn is_due_at_load(&self) -> bool {
+        self.is_possible && self.is_contended && !self.is_left
+    }
+
+    /// Whether the next write leaves the request, if it loses its race.
+    #[must_use]
+    pub fn is_due_at_conflict(&self) -> bool {
+        self.is_possible && !self.is_left
+    }
+
+    /// Whether another writer has taken the own request away since it was left.
+    #[must_use]
+    pub fn is_taken(&self, is_own_left: bool) -> bool {
+        self.is_left && !is_own_left
+    }
+
+    /// Notes a loaded record: whether the own request is left beside it, and whether those of
+    /// others are.
+    pub fn handle_loaded(&mut self, is_own_left: bool, are_others_left: bool) {
+        self.note_others(are_others_left);
+        self.is_left |= is_own_left;
+    }
+
+    /// Notes the result of a write.
+    pub fn handle_written(&mut self, written: WriteOutcome) {
+        match written {
+            WriteOutcome::Yes => {}
+            WriteOutcome::Conflict => self.note_others(true),
+            // That server may not have what was left.
+            WriteOutcome::OtherStore => self.is_left = false,
+        }
+    }
+
+    fn note_others(&mut self, are_others: bool) {
+        self.has_met_others |= are_others;
+        self.is_contended |= are_others;
+    }
+
+    /// Whether this message met other writers.
+    #[must_use]
+    pub fn has_met_others(&self) -> bool {
+        self.has_met_others
     }
 }
 
@@ -296,6 +409,31 @@ pub struct Exchange {
     pub root_lease: Option<RecordedLease>,
 }
 
+impl Exchange {
+    /// Returns the result of a sync with the root's ledger.
+    fn of_root(reply: Reply) -> Self {
+        Self {
+            reply,
+            upstream_sync: None,
+            other_sync_back_after: None,
+            root_lease: None,
+        }
+    }
+}
+
+/// Returns by what left requests are sorted: the oldest is applied first.
+#[must_use]
+pub fn left_order(request: &SyncRequest) -> (Timestamp, NodeId, u64) {
+    (request.sent_at, request.child, request.number)
+}
+
+/// Applies a request that another writer left beside the record of a root. That writer works the
+/// reply out again, and does not get this one.
+pub fn apply_left(request: &SyncRequest, ledger: &mut Ledger, lease_terms: LeaseTerms) -> Exchange {
+    let now = ledger.time_of(request);
+    Exchange::of_root(ledger.handle_sync(request.clone(), lease_terms, now))
+}
+
 impl LedgerOperation {
     /// Returns the time of its request by the clocks that write tickets; `None` without a request.
     #[must_use]
@@ -304,6 +442,44 @@ impl LedgerOperation {
             Self::Sync { request, .. } => Some(request.sent_at),
             Self::Deliver(_) | Self::AssumeEmpty => None,
         }
+    }
+
+    /// Returns the request that other writers may apply; `None` if there is none.
+    #[must_use]
+    pub fn request_to_leave(&self, role: LedgerRole) -> Option<&SyncRequest> {
+        match self {
+            Self::Sync { request, .. } if role.has_left_requests() => Some(request),
+            _ => None,
+        }
+    }
+
+    /// Returns the result, if another writer has applied the request; `ledger` is the record after
+    /// a lost race. `was_taken`: the request was left, and is not any more.
+    ///
+    /// Such a request may have been void or stale. It is so again, and that needs no write.
+    #[must_use]
+    pub fn applied_by_another(
+        &self,
+        ledger: &Ledger,
+        lease_terms: LeaseTerms,
+        was_taken: bool,
+    ) -> Option<Exchange> {
+        let Self::Sync { request, .. } = self else {
+            return None;
+        };
+        let recorded = ledger.recorded_reply(request);
+        let reply = recorded.or_else(|| {
+            if !was_taken {
+                return None;
+            }
+            let mut again = ledger.clone();
+            let now = again.time_of(request);
+            let reply = again.handle_sync(SyncRequest::clone(request), lease_terms, now);
+            let is_rejected = !matches!(reply, Reply::Granted(_));
+            let is_same = again.incarnation() == ledger.incarnation();
+            (is_rejected && is_same).then_some(reply)
+        });
+        reply.map(Exchange::of_root)
     }
 
     /// Performs it. Returns `None` if there is no reply.

@@ -10,7 +10,8 @@ use anteroom_room::time::Minute;
 
 use crate::overrides::{ChangeError, RoomOverrideStore};
 use crate::store::{
-    CounterName, Expected, Identity, RecordKey, RecordVersion, Store, StoreError, Swap,
+    CounterName, Expected, Identity, LEFT_MAX, LeftChanges, LeftId, LeftRequest, RecordKey,
+    RecordVersion, Store, StoreError, Swap,
 };
 
 /// Runs the suite for records and counters against an empty store.
@@ -31,6 +32,26 @@ pub async fn check(store: &dyn Store) -> Result<(), StoreError> {
     exactly_one_of_many_concurrent_writers_wins(store).await?;
     the_identity_is_stable(store).await?;
     no_number_is_taken_twice(store).await
+}
+
+/// Runs the suite for requests that are left beside a record, against an empty store that several
+/// processes share.
+///
+/// # Errors
+///
+/// [`StoreError`] if the store fails where it should work.
+///
+/// # Panics
+///
+/// If the store does not do what it must: this is a test.
+pub async fn check_left_requests(store: &dyn Store) -> Result<(), StoreError> {
+    nothing_is_left_without_a_request(store).await?;
+    left_requests_are_returned_with_the_record(store).await?;
+    a_write_removes_what_it_applied_and_nothing_else(store).await?;
+    a_lost_write_removes_nothing_and_leaves_its_request(store).await?;
+    a_write_to_another_store_changes_no_requests(store).await?;
+    no_more_requests_are_left_than_allowed(store).await?;
+    requests_are_stored_byte_for_byte(store).await
 }
 
 /// Runs the suite for a room's overrides. `again` is the same store over another connection or in
@@ -248,5 +269,147 @@ async fn no_number_is_taken_twice(store: &dyn Store) -> Result<(), StoreError> {
         "counting begins with 0 and has no gaps"
     );
     assert_eq!(store.take_number(&name(minute.next())).await?, 0);
+    Ok(())
+}
+
+fn left_request(id: &[u8], value: &[u8]) -> LeftRequest {
+    LeftRequest {
+        id: LeftId(id.to_vec()),
+        value: value.to_vec(),
+    }
+}
+
+/// Leaves a request beside a record.
+async fn leave(store: &dyn Store, key: &RecordKey, id: &[u8]) -> Result<(), StoreError> {
+    let request = left_request(id, b"request");
+    let loaded = store.load_and_leave(key, Some(request.clone())).await?;
+    assert!(loaded.left.contains(&request), "{:?}", loaded.left);
+    Ok(())
+}
+
+/// Returns the names of the requests that are left, sorted.
+async fn left(store: &dyn Store, key: &RecordKey) -> Result<Vec<Vec<u8>>, StoreError> {
+    let loaded = store.load_and_leave(key, None).await?;
+    let mut names: Vec<_> = loaded.left.into_iter().map(|left| left.id.0).collect();
+    names.sort_unstable();
+    Ok(names)
+}
+
+async fn nothing_is_left_without_a_request(store: &dyn Store) -> Result<(), StoreError> {
+    let key = key("nothing-left");
+    let loaded = store.load_and_leave(&key, None).await?;
+    assert_eq!((loaded.record, loaded.left), (None, Vec::new()));
+    Ok(())
+}
+
+async fn left_requests_are_returned_with_the_record(store: &dyn Store) -> Result<(), StoreError> {
+    let (key, other) = (key("left/1"), key("left/2"));
+    leave(store, &key, b"a").await?;
+    assert_eq!(write(store, &key, b"value").await?, Swap::Swapped);
+    leave(store, &key, b"b").await?;
+    let loaded = store.load_and_leave(&key, None).await?;
+    let plain = store.load(&key).await?;
+    assert_eq!(loaded.expected(), plain.expected());
+    assert_eq!(loaded.record.expect("it was written").value, b"value");
+    assert_eq!(left(store, &key).await?, [b"a", b"b"]);
+    assert_eq!(plain.left, [], "a plain load returns none");
+    assert_eq!(left(store, &other).await?, [[0; 0]; 0], "of another record");
+    Ok(())
+}
+
+async fn a_write_removes_what_it_applied_and_nothing_else(
+    store: &dyn Store,
+) -> Result<(), StoreError> {
+    let key = key("applied");
+    for id in [b"a", b"b", b"c"] {
+        leave(store, &key, id).await?;
+    }
+    let expected = store.load(&key).await?.expected();
+    let changes = LeftChanges {
+        applied: vec![LeftId(b"a".to_vec()), LeftId(b"c".to_vec())],
+        leave: Some(left_request(b"own", b"")),
+    };
+    let swap = store.swap_and_remove(&key, expected, b"value".to_vec(), changes);
+    assert_eq!(swap.await?, Swap::Swapped);
+    assert_eq!(read(store, &key).await?, b"value");
+    assert_eq!(left(store, &key).await?, [b"b"]);
+    let expected = store.load(&key).await?.expected();
+    let swap = store.swap_and_remove(&key, expected, Vec::new(), LeftChanges::default());
+    assert_eq!(swap.await?, Swap::Swapped);
+    assert_eq!(left(store, &key).await?, [b"b"]);
+    Ok(())
+}
+
+async fn a_lost_write_removes_nothing_and_leaves_its_request(
+    store: &dyn Store,
+) -> Result<(), StoreError> {
+    let key = key("lost-race");
+    leave(store, &key, b"a").await?;
+    let old = store.load(&key).await?.expected();
+    assert_eq!(write(store, &key, b"first").await?, Swap::Swapped);
+    let present = store.load(&key).await?.expected();
+    for (own, expected) in [(None, vec!["a"]), (Some(b"own"), vec!["a", "own"])] {
+        let changes = LeftChanges {
+            applied: vec![LeftId(b"a".to_vec())],
+            leave: own.map(|id| left_request(id, b"own request")),
+        };
+        let swap = store.swap_and_remove(&key, old, b"second".to_vec(), changes);
+        let Swap::Conflict(loaded) = swap.await? else {
+            panic!("another writer was first");
+        };
+        let mut names: Vec<_> = loaded.left.iter().map(|left| left.id.0.clone()).collect();
+        names.sort_unstable();
+        assert_eq!(
+            names,
+            expected
+                .iter()
+                .map(|name| name.as_bytes())
+                .collect::<Vec<_>>()
+        );
+        assert_conflict(Swap::Conflict(loaded), b"first", present);
+    }
+    Ok(())
+}
+
+async fn a_write_to_another_store_changes_no_requests(store: &dyn Store) -> Result<(), StoreError> {
+    let key = key("left-elsewhere");
+    leave(store, &key, b"a").await?;
+    let present = store.load(&key).await?.expected();
+    let other_store = Expected {
+        identity: Identity(present.identity.0 ^ 1),
+        ..present
+    };
+    let changes = LeftChanges {
+        applied: vec![LeftId(b"a".to_vec())],
+        leave: Some(left_request(b"own", b"")),
+    };
+    let swap = store.swap_and_remove(&key, other_store, Vec::new(), changes);
+    assert_eq!(swap.await?, Swap::OtherStore);
+    assert_eq!(left(store, &key).await?, [b"a"]);
+    Ok(())
+}
+
+async fn no_more_requests_are_left_than_allowed(store: &dyn Store) -> Result<(), StoreError> {
+    let key = key("left-full");
+    for index in 0..LEFT_MAX {
+        leave(store, &key, &index.to_be_bytes()).await?;
+    }
+    let more = left_request(b"more", b"request");
+    let loaded = store.load_and_leave(&key, Some(more)).await?;
+    assert_eq!(loaded.left.len(), LEFT_MAX);
+    assert!(loaded.left.iter().all(|left| left.id.0 != b"more"));
+    Ok(())
+}
+
+async fn requests_are_stored_byte_for_byte(store: &dyn Store) -> Result<(), StoreError> {
+    let key = key("left-bytes");
+    let all: Vec<u8> = (0..=255).collect();
+    for value in [&all[..], &[], b"\r\n$-1\r\n"] {
+        let request = left_request(&all[250..], value);
+        let loaded = store.load_and_leave(&key, Some(request.clone())).await?;
+        assert_eq!(loaded.left.last(), Some(&request));
+        let loaded = store.load_and_leave(&key, None).await?;
+        assert_eq!(loaded.left, [request]);
+    }
     Ok(())
 }

@@ -6,6 +6,8 @@
 
 pub mod conformance;
 mod deployment;
+pub mod fuzz;
+mod left_requests;
 pub mod memory;
 mod override_reader;
 mod overrides;
@@ -19,7 +21,8 @@ pub use deployment::{
 pub use override_reader::{OverrideFeed, OverrideListener};
 pub use overrides::{ChangeError, OverrideStore, RoomOverrideStore, is_overrides};
 pub use store::{
-    BoxFuture, Clock, CounterName, Durability, Expected, Identity, Loaded, Record, RecordKey,
-    RecordVersion, Store, StoreError, StoreFacts, Swap, chain,
+    BoxFuture, Clock, CounterName, Durability, Expected, Identity, LEFT_FOR, LEFT_MAX, LeftChanges,
+    LeftId, LeftRequest, Loaded, Record, RecordKey, RecordVersion, Store, StoreError, StoreFacts,
+    Swap, chain,
 };
 pub use syncing::{Exchange, LedgerRole, StoredLedger, SyncError};

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::store::{
-    BoxFuture, Clock, CounterName, Durability, Expected, Identity, Loaded, Record, RecordKey,
-    RecordVersion, Store, StoreError, Swap,
+    BoxFuture, Clock, CounterName, Durability, Expected, Identity, LEFT_FOR, LEFT_MAX, LeftChanges,
+    LeftId, LeftRequest, Loaded, Record, RecordKey, RecordVersion, Store, StoreError, Swap,
 };
 
 /// Handle to a store in memory. Clones share the store.
@@ -33,6 +34,41 @@ struct State {
     identity: u64,
     records: BTreeMap<RecordKey, Record>,
     numbers: BTreeMap<CounterName, u64>,
+    left: BTreeMap<RecordKey, Inbox>,
+}
+
+/// Requests that are left beside one record.
+#[derive(Default)]
+struct Inbox {
+    requests: BTreeMap<LeftId, Vec<u8>>,
+    /// Time of the newest one.
+    newest_at: Option<Instant>,
+}
+
+impl Inbox {
+    fn leave(&mut self, request: LeftRequest, now: Instant) {
+        if self.requests.len() < LEFT_MAX {
+            self.requests.insert(request.id, request.value);
+            self.newest_at = Some(now);
+        }
+    }
+
+    fn expire(&mut self, now: Instant) {
+        let lasts = Duration::from_millis(LEFT_FOR.0);
+        let is_over = |at: Instant| now.saturating_duration_since(at) >= lasts;
+        if self.newest_at.is_some_and(is_over) {
+            *self = Self::default();
+        }
+    }
+
+    fn to_vec(&self) -> Vec<LeftRequest> {
+        let requests = self.requests.iter();
+        let requests = requests.map(|(id, value)| LeftRequest {
+            id: id.clone(),
+            value: value.clone(),
+        });
+        requests.collect()
+    }
 }
 
 impl std::fmt::Debug for Memory {
@@ -110,7 +146,42 @@ impl Memory {
             now: self.inner.clock.now(),
             identity: Identity(state.identity),
             durability: Durability::KeepsAll,
+            left: Vec::new(),
         }
+    }
+
+    /// Returns a record with the requests beside it, after one more was left.
+    fn loaded_with_left(
+        &self,
+        state: &mut State,
+        key: &RecordKey,
+        leave: Option<LeftRequest>,
+    ) -> Loaded {
+        let now = Instant::now();
+        let inbox = state.left.entry(key.clone()).or_default();
+        inbox.expire(now);
+        if let Some(request) = leave {
+            inbox.leave(request, now);
+        }
+        let left = inbox.to_vec();
+        Loaded {
+            left,
+            ..self.loaded(state, key)
+        }
+    }
+
+    fn swap(&self, state: &mut State, key: &RecordKey, expected: Expected, value: Vec<u8>) -> Swap {
+        if Identity(state.identity) != expected.identity {
+            return Swap::OtherStore;
+        }
+        let present = state.records.get(key);
+        let version = present.map_or(RecordVersion::ABSENT, |record| record.version);
+        if version != expected.version {
+            return Swap::Conflict(self.loaded(state, key));
+        }
+        let version = RecordVersion(version.0 + 1);
+        state.records.insert(key.clone(), Record { version, value });
+        Swap::Swapped
     }
 
     async fn delay(&self) {
@@ -132,18 +203,35 @@ impl Store for Memory {
         expected: Expected,
         value: Vec<u8>,
     ) -> BoxFuture<'a, Result<Swap, StoreError>> {
+        Box::pin(self.request(move |state| self.swap(state, key, expected, value)))
+    }
+
+    fn load_and_leave<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        leave: Option<LeftRequest>,
+    ) -> BoxFuture<'a, Result<Loaded, StoreError>> {
+        Box::pin(self.request(move |state| self.loaded_with_left(state, key, leave)))
+    }
+
+    fn swap_and_remove<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        expected: Expected,
+        value: Vec<u8>,
+        left: LeftChanges,
+    ) -> BoxFuture<'a, Result<Swap, StoreError>> {
         Box::pin(self.request(move |state| {
-            if Identity(state.identity) != expected.identity {
-                return Swap::OtherStore;
+            let swap = self.swap(state, key, expected, value);
+            match swap {
+                Swap::Swapped => {
+                    let inbox = state.left.entry(key.clone()).or_default();
+                    inbox.requests.retain(|id, _| !left.applied.contains(id));
+                    Swap::Swapped
+                }
+                Swap::Conflict(_) => Swap::Conflict(self.loaded_with_left(state, key, left.leave)),
+                Swap::OtherStore => Swap::OtherStore,
             }
-            let present = state.records.get(key);
-            let version = present.map_or(RecordVersion::ABSENT, |record| record.version);
-            if version != expected.version {
-                return Swap::Conflict(self.loaded(state, key));
-            }
-            let version = RecordVersion(version.0 + 1);
-            state.records.insert(key.clone(), Record { version, value });
-            Swap::Swapped
         }))
     }
 

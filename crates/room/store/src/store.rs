@@ -4,8 +4,9 @@ use std::future::Future;
 use std::pin::Pin;
 
 use anteroom_room::allocation::CounterKey;
-pub use anteroom_room::ledger_exchange::{Expected, RecordVersion};
+pub use anteroom_room::ledger_exchange::{Expected, LEFT_FOR, LEFT_MAX, RecordVersion};
 pub use anteroom_room::store::{Durability, Identity, StoreFacts};
+use anteroom_room::sync::SyncRequest;
 use anteroom_room::time::Timestamp;
 
 /// Future that a store returns. It is boxed so that nodes need not know the type of their store: a
@@ -25,6 +26,35 @@ pub trait Store: Send + Sync + 'static {
         expected: Expected,
         value: Vec<u8>,
     ) -> BoxFuture<'a, Result<Swap, StoreError>>;
+
+    /// Loads a record together with the requests that writers left beside it, and leaves one more.
+    /// A request that is not among the returned ones was not left: there are too many, or the
+    /// store keeps none.
+    ///
+    /// A store that one process has to itself keeps none. A shared store keeps up to [`LEFT_MAX`]
+    /// beside each record, for [`LEFT_FOR`] after the newest one, or until it loses data.
+    fn load_and_leave<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        leave: Option<LeftRequest>,
+    ) -> BoxFuture<'a, Result<Loaded, StoreError>> {
+        drop(leave);
+        self.load(key)
+    }
+
+    /// Writes a record like [`Store::compare_and_swap`], and removes the requests that its new
+    /// value contains. If another writer was first, nothing is removed, and a request is left as by
+    /// [`Store::load_and_leave`].
+    fn swap_and_remove<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        expected: Expected,
+        value: Vec<u8>,
+        left: LeftChanges,
+    ) -> BoxFuture<'a, Result<Swap, StoreError>> {
+        drop(left);
+        self.compare_and_swap(key, expected, value)
+    }
 
     /// Takes the next number of a counter, beginning with 0. A number is never handed out twice;
     /// after a crash some may be missing.
@@ -56,6 +86,37 @@ pub struct CounterName {
     pub key: CounterKey,
 }
 
+/// Name of a left request: its child and its number.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct LeftId(pub Vec<u8>);
+
+impl LeftId {
+    /// Returns the name of a request.
+    #[must_use]
+    pub fn of(request: &SyncRequest) -> Self {
+        let (child, number) = (request.child.0.to_be_bytes(), request.number.to_be_bytes());
+        Self([child, number].concat())
+    }
+}
+
+/// Request that its sender left beside a record, for any writer to apply.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LeftRequest {
+    /// Name of the request.
+    pub id: LeftId,
+    /// Content, opaque to the store.
+    pub value: Vec<u8>,
+}
+
+/// Changes of the requests that are left beside a record, by a write.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct LeftChanges {
+    /// Requests to remove, if the record is written.
+    pub applied: Vec<LeftId>,
+    /// Request to leave, if it is not.
+    pub leave: Option<LeftRequest>,
+}
+
 /// Result of [`Store::load`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Loaded {
@@ -67,6 +128,8 @@ pub struct Loaded {
     pub identity: Identity,
     /// Promise of the store about its writes.
     pub durability: Durability,
+    /// Requests that are left beside the record, if they were asked for.
+    pub left: Vec<LeftRequest>,
 }
 
 impl Loaded {

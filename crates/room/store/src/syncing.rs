@@ -4,14 +4,15 @@
 //! race is lost ([`anteroom_room::ledger_exchange`]). This module reads and writes the records.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::wire::ledger::{self as record, LedgerRecordError};
 use anteroom_room::id::Incarnation;
 use anteroom_room::ledger::Ledger;
 use anteroom_room::ledger_exchange::{
-    Delivery, InitialLedger, LedgerOperation, NextStep, PAUSE_MAX, RecordState, TRIES, Tries,
-    WriteOutcome,
+    Delivery, InitialLedger, Leaving, LedgerOperation, NextStep, PAUSE_MAX, RecordState, TRIES,
+    Tries, WriteOutcome, apply_left,
 };
 pub use anteroom_room::ledger_exchange::{Exchange, LedgerRole};
 use anteroom_room::store::StoreFacts;
@@ -20,7 +21,8 @@ use anteroom_room::time::{DurationMs, Timestamp};
 use tokio::time::Instant;
 
 use crate::deployment;
-use crate::store::{Loaded, RecordKey, Store, StoreError, Swap};
+use crate::left_requests::{self, LeftRequests};
+use crate::store::{LeftChanges, LeftRequest, Loaded, RecordKey, Store, StoreError, Swap};
 
 /// Ledger of one room in one store.
 #[derive(Clone)]
@@ -30,6 +32,8 @@ pub struct StoredLedger {
     room: String,
     role: LedgerRole,
     incarnations: IncarnationSource,
+    /// Whether the newest message met other writers.
+    is_contended: Arc<AtomicBool>,
 }
 
 /// Source of the incarnations of new records.
@@ -83,6 +87,7 @@ impl StoredLedger {
             room,
             role,
             incarnations: Arc::new(new_incarnation),
+            is_contended: Arc::default(),
         }
     }
 
@@ -161,7 +166,8 @@ impl StoredLedger {
         Ok(())
     }
 
-    /// Performs an operation on the ledger, again if another writer was first.
+    /// Performs an operation on the ledger, again if another writer was first. The same write
+    /// applies the requests that others left beside the record.
     ///
     /// # Errors
     ///
@@ -171,10 +177,71 @@ impl StoredLedger {
         &self,
         operation: &LedgerOperation,
     ) -> Result<Option<Exchange>, SyncError> {
-        let terms = self.role.lease_terms();
-        let at = operation.sent_at();
-        self.change(at, |ledger| operation.perform(ledger, terms))
-            .await
+        let own = operation.request_to_leave(self.role);
+        let own = own.and_then(left_requests::to_leave);
+        let was_contended = self.is_contended.load(Ordering::Relaxed);
+        let mut leaving = Leaving::new(own.is_some(), was_contended);
+        let result = self.write(operation, own.as_ref(), &mut leaving).await;
+        let is_contended = leaving.has_met_others();
+        self.is_contended.store(is_contended, Ordering::Relaxed);
+        result
+    }
+
+    async fn write(
+        &self,
+        operation: &LedgerOperation,
+        own: Option<&LeftRequest>,
+        leaving: &mut Leaving,
+    ) -> Result<Option<Exchange>, SyncError> {
+        let (at, terms) = (operation.sent_at(), self.role.lease_terms());
+        let mut tries = Tries::default();
+        let mut loaded = self.load_and_leave(own, leaving).await?;
+        loop {
+            let left = LeftRequests::of(&loaded, own);
+            let was_taken = leaving.is_taken(left.is_own_left);
+            leaving.handle_loaded(left.is_own_left, !left.of_others.is_empty());
+            if tries.has_lost()
+                && let Some(ledger) = self.present(&loaded)?
+                && let Some(applied) = operation.applied_by_another(&ledger, terms, was_taken)
+            {
+                return Ok(Some(applied));
+            }
+            let mut ledger = self.open(&loaded, at).await?;
+            for request in &left.of_others {
+                apply_left(request, &mut ledger, terms);
+            }
+            let done = operation.perform(&mut ledger, terms);
+            let (expected, value) = (loaded.expected(), record::encode(&ledger));
+            let changes = LeftChanges {
+                applied: left.to_remove,
+                leave: own.filter(|_| leaving.is_due_at_conflict()).cloned(),
+            };
+            let began = Instant::now();
+            let swap = if self.role.has_left_requests() {
+                let write = self
+                    .store
+                    .swap_and_remove(&self.key, expected, value, changes);
+                write.await
+            } else {
+                self.store
+                    .compare_and_swap(&self.key, expected, value)
+                    .await
+            };
+            let swap = swap.map_err(|source| self.failed(source))?;
+            let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+            let written = outcome(&swap);
+            leaving.handle_written(written);
+            loaded = match (tries.handle_written(written, DurationMs(took)), swap) {
+                (NextStep::Done, _) => return Ok(done),
+                (NextStep::GiveUp, _) => return Err(self.contended()),
+                (NextStep::Decide, Swap::Conflict(loaded)) => loaded,
+                (NextStep::Decide | NextStep::Load, _) => self.load_and_leave(own, leaving).await?,
+                (NextStep::Pause, _) => {
+                    step_aside().await;
+                    self.load_and_leave(own, leaving).await?
+                }
+            };
+        }
     }
 
     /// Returns the ledger, and changes nothing.
@@ -187,55 +254,39 @@ impl StoredLedger {
         self.open(&loaded, None).await
     }
 
-    /// Changes the record at `at` by a clock that writes tickets; `None` if no such clock was read.
-    /// `change` is called again on what another writer left.
+    /// Replaces the record. Replays put older ones back.
     ///
     /// # Errors
     ///
-    /// As [`StoredLedger::sync`].
+    /// [`SyncError`] if it is not replaced.
     #[doc(hidden)]
-    pub async fn change<T>(
-        &self,
-        at: Option<Timestamp>,
-        mut change: impl FnMut(&mut Ledger) -> T,
-    ) -> Result<T, SyncError> {
-        let mut tries = Tries::default();
-        let mut loaded = self.load().await?;
-        loop {
-            let mut ledger = self.open(&loaded, at).await?;
-            let done = change(&mut ledger);
-            let value = record::encode(&ledger);
-            let swap = self
-                .store
-                .compare_and_swap(&self.key, loaded.expected(), value);
-            let began = Instant::now();
-            let swap = swap.await.map_err(|source| self.failed(source))?;
-            let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-            let written = match &swap {
-                Swap::Swapped => WriteOutcome::Yes,
-                Swap::Conflict(_) => WriteOutcome::Conflict,
-                Swap::OtherStore => WriteOutcome::OtherStore,
-            };
-            let next = tries.handle_written(written, DurationMs(took));
-            loaded = match (next, swap) {
-                (NextStep::Done, _) => return Ok(done),
-                (NextStep::GiveUp, _) => {
-                    return Err(SyncError::Contention {
-                        room: self.room.clone(),
-                    });
-                }
-                (NextStep::Decide, Swap::Conflict(loaded)) => loaded,
-                (NextStep::Decide | NextStep::Load, _) => self.load().await?,
-                (NextStep::Pause, _) => {
-                    step_aside().await;
-                    self.load().await?
-                }
-            };
+    pub async fn replace(&self, ledger: &Ledger) -> Result<(), SyncError> {
+        let expected = self.load().await?.expected();
+        let value = record::encode(ledger);
+        let swap = self.store.compare_and_swap(&self.key, expected, value);
+        match swap.await.map_err(|source| self.failed(source))? {
+            Swap::Swapped => Ok(()),
+            Swap::Conflict(_) | Swap::OtherStore => Err(self.contended()),
         }
     }
 
     async fn load(&self) -> Result<Loaded, SyncError> {
         let loaded = self.store.load(&self.key).await;
+        loaded.map_err(|source| self.failed(source))
+    }
+
+    /// Loads the record with the requests that are left beside it; leaves the own one if that is
+    /// due.
+    async fn load_and_leave(
+        &self,
+        own: Option<&LeftRequest>,
+        leaving: &Leaving,
+    ) -> Result<Loaded, SyncError> {
+        if !self.role.has_left_requests() {
+            return self.load().await;
+        }
+        let leave = own.filter(|_| leaving.is_due_at_load()).cloned();
+        let loaded = self.store.load_and_leave(&self.key, leave).await;
         loaded.map_err(|source| self.failed(source))
     }
 
@@ -288,6 +339,18 @@ impl StoredLedger {
         Ok((seen, left))
     }
 
+    /// Returns the ledger of a record; `None` if it is absent, or another server wrote it.
+    fn present(&self, loaded: &Loaded) -> Result<Option<Ledger>, SyncError> {
+        let (seen, ledger) = self.parse(loaded)?;
+        Ok(ledger.filter(|ledger| ledger.store().identity == seen.store.identity))
+    }
+
+    fn contended(&self) -> SyncError {
+        SyncError::Contention {
+            room: self.room.clone(),
+        }
+    }
+
     fn failed(&self, source: StoreError) -> SyncError {
         SyncError::Store {
             room: self.room.clone(),
@@ -299,6 +362,14 @@ impl StoredLedger {
 fn new_incarnation() -> Result<Incarnation, SyncError> {
     let random = getrandom::u64().map_err(SyncError::Random)?;
     Ok(Incarnation::first(random))
+}
+
+fn outcome(swap: &Swap) -> WriteOutcome {
+    match swap {
+        Swap::Swapped => WriteOutcome::Yes,
+        Swap::Conflict(_) => WriteOutcome::Conflict,
+        Swap::OtherStore => WriteOutcome::OtherStore,
+    }
 }
 
 /// Waits for a random time, so that other writers go first.

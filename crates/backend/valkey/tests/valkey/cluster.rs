@@ -3,18 +3,28 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use anteroom_store::{RecordKey, Store, Swap};
+use anteroom_store::{LeftChanges, LeftId, LeftRequest, RecordKey, Store, Swap};
 use anteroom_testkit::eventually;
 use anteroom_testkit::redis_server::RedisCluster;
 use anteroom_valkey::Valkey;
 
-use crate::support::{check_unavailable, cluster, counter, key, store, swap, value};
+use crate::support::{check_unavailable, cluster, counter, key, store, value};
+
+fn left_request() -> LeftRequest {
+    LeftRequest {
+        id: LeftId(b"request".to_vec()),
+        value: Vec::new(),
+    }
+}
 
 /// Adds one to a number in a record until `stop` is set; returns the number of additions.
+///
+/// Each round leaves a request, and the next one removes it.
 async fn count_up(store: Arc<Valkey>, stop: Arc<AtomicBool>, rounds: Arc<AtomicU32>) -> u32 {
     let mut counted = 0;
     while !stop.load(Ordering::SeqCst) {
-        let loaded = store.load(&key()).await.unwrap();
+        let loaded = store.load_and_leave(&key(), Some(left_request())).await;
+        let loaded = loaded.unwrap();
         let number = match &loaded.record {
             None => 0,
             Some(_) => std::str::from_utf8(value(&loaded))
@@ -23,7 +33,13 @@ async fn count_up(store: Arc<Valkey>, stop: Arc<AtomicBool>, rounds: Arc<AtomicU
                 .unwrap(),
         };
         let next: u32 = number + 1;
-        let swapped = swap(&store, loaded.expected(), next.to_string().as_bytes()).await;
+        let changes = LeftChanges {
+            applied: loaded.left.iter().map(|left| left.id.clone()).collect(),
+            leave: Some(left_request()),
+        };
+        let value = next.to_string().into_bytes();
+        let (key, expected) = (key(), loaded.expected());
+        let swapped = store.swap_and_remove(&key, expected, value, changes).await;
         counted += u32::from(swapped.unwrap() == Swap::Swapped);
         rounds.fetch_add(1, Ordering::SeqCst);
     }

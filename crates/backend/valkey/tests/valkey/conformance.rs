@@ -3,7 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use anteroom_store::{RecordKey, Store, StoreError, conformance};
+use anteroom_store::{
+    Expected, LeftChanges, LeftId, LeftRequest, RecordKey, RecordVersion, Store, StoreError, Swap,
+    conformance,
+};
 use anteroom_testkit::eventually;
 use anteroom_testkit::redis_server::{
     Behaviour, Impostor, RedisCluster, RedisSentinel, RedisServer, Reply,
@@ -14,16 +17,16 @@ use crate::support::{cluster, counter, here, key, sentinel, single, store, swap,
 #[tokio::test]
 async fn one_server_is_a_store() {
     let server = RedisServer::start().await;
-    conformance::check(&store(&single(server.port())))
-        .await
-        .unwrap();
+    let store = store(&single(server.port()));
+    conformance::check(&store).await.unwrap();
+    conformance::check_left_requests(&store).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_server_that_grants_only_the_required_rights_is_a_store() {
     let server = RedisServer::start().await;
     let user = "ACL SETUSER anteroom on >secret ~anteroom:* +evalsha +eval +info +time +hget \
-                +hmget \
+                +hmget +hgetall +hdel \
                 +hset +incr +pexpire +select";
     server.send_ok(&user.split(' ').collect::<Vec<_>>()).await;
     server
@@ -35,6 +38,7 @@ async fn a_server_that_grants_only_the_required_rights_is_a_store() {
     address.database = 3;
     let store = store(&address);
     conformance::check(&store).await.unwrap();
+    conformance::check_left_requests(&store).await.unwrap();
     let found = store.check().await.unwrap();
     assert_eq!(found.warnings().count(), 0, "{found}");
 }
@@ -57,6 +61,7 @@ async fn a_cluster_is_a_store() {
     let servers = RedisCluster::start().await;
     let store = store(&cluster(servers.servers()[0].port()));
     conformance::check(&store).await.unwrap();
+    conformance::check_left_requests(&store).await.unwrap();
     // Enough rooms for every server to have some.
     for room in 0..40 {
         let key = RecordKey(format!("room-{room}/world"));
@@ -110,6 +115,52 @@ async fn records_are_kept_and_counters_expire() {
         panic!("no number");
     };
     assert!((200_000..=300_000).contains(&ms), "{ms}");
+}
+
+#[tokio::test]
+async fn left_requests_expire_and_cost_no_further_round_trip() {
+    let server = RedisServer::start().await;
+    let store = store(&single(server.port()));
+    let expected = write(&store, b"value").await.unwrap();
+    let request = LeftRequest {
+        id: LeftId(b"1".to_vec()),
+        value: b"request".to_vec(),
+    };
+    let key = key();
+    // Scripts are known to the server after the first call.
+    store.load_and_leave(&key, None).await.unwrap();
+    let late = Expected {
+        version: RecordVersion(77),
+        ..expected
+    };
+    let lost = store.swap_and_remove(&key, late, Vec::new(), LeftChanges::default());
+    assert!(matches!(lost.await.unwrap(), Swap::Conflict(_)));
+    server.send_ok(&["CONFIG", "RESETSTAT"]).await;
+    let loaded = store.load_and_leave(&key, Some(request.clone())).await;
+    assert_eq!(loaded.unwrap().left, [request.clone()]);
+    let Reply::Int(ms) = server
+        .send_ok(&["PTTL", "anteroom:{shop}:world~left"])
+        .await
+    else {
+        panic!("no number");
+    };
+    assert!((5_000..=10_000).contains(&ms), "{ms}");
+    let changes = LeftChanges {
+        applied: vec![request.id],
+        leave: None,
+    };
+    let swap = store.swap_and_remove(&key, expected, b"next".to_vec(), changes);
+    assert_eq!(swap.await.unwrap(), Swap::Swapped);
+    let exists = server
+        .send_ok(&["EXISTS", "anteroom:{shop}:world~left"])
+        .await;
+    assert_eq!(exists, Reply::Int(0), "nothing stays behind");
+    let stats = server.info("commandstats").await;
+    let called = stats
+        .lines()
+        .find(|line| line.starts_with("cmdstat_evalsha:"));
+    assert!(called.unwrap().contains("calls=2,"), "{stats}");
+    assert!(!stats.contains("cmdstat_eval:"), "{stats}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

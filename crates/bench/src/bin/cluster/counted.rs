@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anteroom_store::{
-    BoxFuture, CounterName, Expected, Loaded, RecordKey, Store, StoreError, Swap,
+    BoxFuture, CounterName, Expected, LeftChanges, LeftRequest, Loaded, RecordKey, Store,
+    StoreError, Swap,
 };
 
 /// Store that counts requests.
@@ -46,6 +47,26 @@ impl Store for Counted {
     ) -> BoxFuture<'a, Result<Swap, StoreError>> {
         self.count();
         self.store.compare_and_swap(key, expected, value)
+    }
+
+    fn load_and_leave<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        leave: Option<LeftRequest>,
+    ) -> BoxFuture<'a, Result<Loaded, StoreError>> {
+        self.count();
+        self.store.load_and_leave(key, leave)
+    }
+
+    fn swap_and_remove<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        expected: Expected,
+        value: Vec<u8>,
+        left: LeftChanges,
+    ) -> BoxFuture<'a, Result<Swap, StoreError>> {
+        self.count();
+        self.store.swap_and_remove(key, expected, value, left)
     }
 
     fn take_number<'a>(&'a self, name: &'a CounterName) -> BoxFuture<'a, Result<u64, StoreError>> {

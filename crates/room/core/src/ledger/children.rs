@@ -81,6 +81,7 @@ impl Ledger {
             generation,
             number: request.number,
             balance,
+            granted: LeaseBalance::default(),
             used: request.used,
             ends_at: Timestamp::ZERO,
             quiet_at: Timestamp::NEVER,

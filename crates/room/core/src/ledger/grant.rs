@@ -42,6 +42,7 @@ impl Ledger {
             child.demand.movers_reserved += first;
             child.balance.credits += granted.credits;
             child.balance.add_admissions(&granted);
+            child.granted = granted;
             child.longest_seat = child.longest_seat.max(longest_seat);
         });
         self.sums.next_end = self.sums.next_end.min(now + lease_terms.ttl);

@@ -4,6 +4,7 @@ mod far;
 mod logouts;
 mod missing_reports;
 mod probation;
+mod recorded;
 mod waiting;
 mod windows;
 

@@ -4,6 +4,7 @@
 //! earlier leases may have granted before.
 
 mod children;
+pub mod left_request;
 mod parts;
 mod record;
 mod upstream;

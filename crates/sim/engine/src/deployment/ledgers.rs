@@ -7,13 +7,14 @@
 mod history;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use anteroom_room::allocation::CounterKey;
-use anteroom_room::id::{DataCenterId, Incarnation};
+use anteroom_room::id::{DataCenterId, Incarnation, NodeId};
 use anteroom_room::ledger::{LeaseTerms, Ledger, UPSTREAM_PERIOD};
 use anteroom_room::ledger_exchange::{
-    Exchange, Expected, FirstStart, InitialLedger, LedgerOperation, LedgerRole, RecordLocation,
-    RecordState, RecordVersion,
+    Exchange, Expected, FirstStart, InitialLedger, LEFT_FOR, LEFT_MAX, Leaving, LedgerOperation,
+    LedgerRole, RecordLocation, RecordState, RecordVersion, apply_left, left_order,
 };
 use anteroom_room::store::{Durability, Identity, StoreFacts};
 use anteroom_room::sync::{Reply, SyncRequest};
@@ -44,6 +45,10 @@ pub(crate) struct Store {
     role: LedgerRole,
     record: Option<Ledger>,
     version: u64,
+    /// Requests that writers left beside the record.
+    left: BTreeMap<(NodeId, u64), Arc<SyncRequest>>,
+    /// Time of the newest of them.
+    left_at: Timestamp,
     identity: Identity,
     durability: Durability,
     /// Server that keeps the deployment's own record, and since when.
@@ -66,26 +71,43 @@ pub(crate) struct Store {
 }
 
 /// Result of a load, from which a node decides.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Loaded {
     pub(crate) seen: RecordState,
     /// Whether an absent ledger has never existed.
     pub(crate) is_first_start: bool,
+    /// Requests of other writers that are left beside the record.
+    pub(crate) left: Vec<Arc<SyncRequest>>,
+    /// Whether the own request is.
+    pub(crate) is_own_left: bool,
+    /// Result of the own request, if another writer has applied it. A node works it out from the
+    /// record, which does not travel here.
+    pub(crate) applied: Option<Box<Exchange>>,
+}
+
+/// State of a message that loads a record, or writes one.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Visit<'a> {
+    pub(crate) operation: &'a LedgerOperation,
+    pub(crate) leaving: Leaving,
+    pub(crate) has_lost: bool,
 }
 
 /// Write on its way to a store, computed when it arrives. If the record has changed by then, the
 /// store writes nothing.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Draft {
     pub(crate) expected: Expected,
     pub(crate) opening: InitialLedger,
+    /// Requests of other writers that it applies: those left when the record was read.
+    pub(crate) left: Vec<Arc<SyncRequest>>,
 }
 
 /// Result of a write.
 #[derive(Clone, Debug)]
 pub(crate) enum Outcome {
     Written(Box<Option<Exchange>>),
-    Conflict(Loaded),
+    Conflict(Box<Loaded>),
     OtherStore,
 }
 
@@ -286,6 +308,8 @@ impl Store {
             role,
             record: None,
             version: 0,
+            left: BTreeMap::new(),
+            left_at: Timestamp::ZERO,
             identity,
             durability,
             // All nodes know that this is the first start.
@@ -338,12 +362,39 @@ impl Store {
         self.recorder = Some(Box::new(recorder));
     }
 
-    /// Reads what a node needs to decide about an operation sent at `sent_at`, by its clock.
+    /// Reads what a node needs to decide about an operation, and leaves its request if that is due.
     /// Returns `None` if the store is down.
-    pub(crate) fn load(&mut self, sent_at: Option<Timestamp>, now: Timestamp) -> Option<Loaded> {
+    pub(crate) fn load(&mut self, visit: Visit<'_>, now: Timestamp) -> Option<Loaded> {
         if self.is_down(now) {
             return None;
         }
+        let sent_at = visit.operation.sent_at();
+        if visit.leaving.is_due_at_load() {
+            self.leave(visit.operation, now);
+        }
+        Some(self.loaded(visit, sent_at, now))
+    }
+
+    fn leave(&mut self, operation: &LedgerOperation, now: Timestamp) {
+        let Some(request) = operation.request_to_leave(self.role) else {
+            return;
+        };
+        self.expire_left(now);
+        if self.left.len() < LEFT_MAX {
+            let id = (request.child, request.number);
+            self.left.insert(id, Arc::new(request.clone()));
+            self.left_at = now;
+        }
+    }
+
+    fn expire_left(&mut self, now: Timestamp) {
+        if now.since(self.left_at) >= LEFT_FOR {
+            self.left.clear();
+        }
+    }
+
+    fn loaded(&mut self, visit: Visit<'_>, sent_at: Option<Timestamp>, now: Timestamp) -> Loaded {
+        self.expire_left(now);
         let seen = self.seen();
         let is_first_start = InitialLedger::needs_first_start(self.role, seen) && {
             let ttl = self.role.lease_terms().ttl;
@@ -361,10 +412,27 @@ impl Store {
                 }
             }
         };
-        Some(Loaded {
+        let own = visit.operation.request_to_leave(self.role);
+        let own = own.map(|request| (request.child, request.number));
+        let others = self.left.iter().filter(|(id, _)| Some(**id) != own);
+        let mut left: Vec<_> = others.map(|(_, request)| Arc::clone(request)).collect();
+        left.sort_by_key(|request| left_order(request));
+        let is_own_left = own.is_some_and(|own| self.left.contains_key(&own));
+        let present = self.record.as_ref().filter(|ledger| {
+            own.is_some() && visit.has_lost && ledger.store().identity == self.identity
+        });
+        let applied = present.and_then(|ledger| {
+            let was_taken = visit.leaving.is_taken(is_own_left);
+            let terms = self.role.lease_terms();
+            visit.operation.applied_by_another(ledger, terms, was_taken)
+        });
+        Loaded {
             seen,
             is_first_start,
-        })
+            left,
+            is_own_left,
+            applied: applied.map(Box::new),
+        }
     }
 
     fn seen(&self) -> RecordState {
@@ -386,10 +454,11 @@ impl Store {
     /// Returns `None` if the store is down.
     pub(crate) fn write(
         &mut self,
-        draft: Draft,
-        operation: &LedgerOperation,
+        draft: &Draft,
+        visit: Visit<'_>,
         now: Timestamp,
     ) -> Option<Outcome> {
+        let operation = visit.operation;
         if self.is_down(now) {
             return None;
         }
@@ -399,23 +468,36 @@ impl Store {
             return Some(Outcome::OtherStore);
         }
         if expected.version != draft.expected.version {
-            return self.load(operation.sent_at(), now).map(Outcome::Conflict);
+            if visit.leaving.is_due_at_conflict() {
+                self.leave(operation, now);
+            }
+            let visit = Visit {
+                has_lost: true,
+                ..visit
+            };
+            let loaded = self.loaded(visit, operation.sent_at(), now);
+            return Some(Outcome::Conflict(Box::new(loaded)));
         }
         self.note_opening(draft.opening);
         let left = self.record.take();
         let mut ledger = draft.opening.open(left, seen.store);
         // A store does the same when it reads a record.
         ledger.rebuild_sums();
+        let applied = self.apply_left(&draft.left, &mut ledger, now);
         let exchange = operation.perform(&mut ledger, self.role.lease_terms());
-        let shown_at = self.clock(now);
-        if let Some(recorder) = &mut self.recorder {
-            recorder.note(shown_at, (operation, exchange.as_ref()), &ledger);
-        }
+        self.record_operation(operation, exchange.as_ref(), &ledger, now);
         if let Some(history) = &mut self.history {
             history.note(&ledger, now);
         }
         self.version += 1;
         self.record = Some(ledger);
+        for (request, exchange) in &applied {
+            self.left.remove(&(request.child, request.number));
+            self.note_sync(request, exchange, now);
+        }
+        if let Some(own) = operation.request_to_leave(self.role) {
+            self.left.remove(&(own.child, own.number));
+        }
         if let (LedgerOperation::Sync { request, .. }, Some(exchange)) = (operation, &exchange) {
             self.note_sync(request, exchange, now);
             if exchange.upstream_sync.is_some() {
@@ -423,6 +505,42 @@ impl Store {
             }
         }
         Some(Outcome::Written(Box::new(exchange)))
+    }
+
+    /// Applies the requests that other writers left.
+    fn apply_left<'a>(
+        &mut self,
+        left: &'a [Arc<SyncRequest>],
+        ledger: &mut Ledger,
+        now: Timestamp,
+    ) -> Vec<(&'a SyncRequest, Exchange)> {
+        let mut applied = Vec::new();
+        for request in left {
+            let exchange = apply_left(request, ledger, self.role.lease_terms());
+            if self.recorder.is_some() {
+                let operation = LedgerOperation::Sync {
+                    request: Box::new(SyncRequest::clone(request)),
+                    root_reply: None,
+                    is_wanted: false,
+                };
+                self.record_operation(&operation, Some(&exchange), ledger, now);
+            }
+            applied.push((&**request, exchange));
+        }
+        applied
+    }
+
+    fn record_operation(
+        &mut self,
+        operation: &LedgerOperation,
+        exchange: Option<&Exchange>,
+        ledger: &Ledger,
+        now: Timestamp,
+    ) {
+        let shown_at = self.clock(now);
+        if let Some(recorder) = &mut self.recorder {
+            recorder.note(shown_at, (operation, exchange), ledger);
+        }
     }
 
     fn note_opening(&mut self, opening: InitialLedger) {
@@ -525,12 +643,14 @@ impl Store {
     pub(crate) fn wipe(&mut self) {
         self.become_another();
         self.record = None;
+        self.left.clear();
         self.version += 1;
         self.counters.clear();
         self.kept = None;
     }
 
-    /// Promotes a replica that lacks the last writes.
+    /// Promotes a replica that lacks the last writes. It has what was left at the lost server: the
+    /// requests are as late there as any message.
     pub(crate) fn lose_writes(&mut self, last: DurationMs, now: Timestamp) {
         let old = self.history.as_mut().and_then(|h| h.before(now - last));
         if let (Some(ledger), Some(record)) = (old, &mut self.record) {
@@ -575,7 +695,14 @@ mod tests {
         let role = LedgerRole::Root(LeaseTerms::default());
         let mut store = Store::new(role, Durability::Unknown, None);
         let first = |store: &mut Store, at| {
-            let loaded = store.load(Some(Timestamp(at)), Timestamp(at));
+            let visit = Visit {
+                operation: &LedgerOperation::AssumeEmpty,
+                leaving: Leaving::new(false, false),
+                has_lost: false,
+            };
+            let is_down = store.is_down(Timestamp(at));
+            let loaded =
+                (!is_down).then(|| store.loaded(visit, Some(Timestamp(at)), Timestamp(at)));
             loaded.map(|loaded| loaded.is_first_start)
         };
         store.take_down(Timestamp(200_000));

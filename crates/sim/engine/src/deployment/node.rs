@@ -42,6 +42,8 @@ pub(crate) struct Node {
     pub(crate) clock: Clock,
     /// Requests that wait for the end of a sync, with its number.
     pub(crate) waiting: Vec<(Key, u64)>,
+    /// Whether its newest message to the root's record met other writers.
+    pub(crate) is_root_contended: bool,
     /// Planned time of the next poll of its sync loop.
     pub(crate) looked_at: Option<Timestamp>,
     folder: Folder,
@@ -211,6 +213,7 @@ impl Node {
             cuts: Cuts::default(),
             clock: Clock::default(),
             waiting: Vec::new(),
+            is_root_contended: false,
             looked_at: None,
             folder: Folder::default(),
             is_paced,

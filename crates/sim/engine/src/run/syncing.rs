@@ -8,8 +8,8 @@
 use crate::scenario::model::Delay;
 use anteroom_room::id::Incarnation;
 use anteroom_room::ledger_exchange::{
-    Delivery, Exchange, InitialLedger, LedgerOperation, LedgerRole, NextStep, PAUSE_MAX, Tries,
-    WriteOutcome,
+    Delivery, Exchange, InitialLedger, Leaving, LedgerOperation, LedgerRole, NextStep, PAUSE_MAX,
+    Tries, WriteOutcome,
 };
 use anteroom_room::store::StoreFacts;
 use anteroom_room::sync::Reply;
@@ -19,7 +19,7 @@ use anteroom_room::time::{DurationMs, Timestamp};
 use super::Simulation;
 use super::event::Event;
 use super::slab::Key;
-use crate::deployment::ledgers::{Draft, Loaded, Outcome, Store};
+use crate::deployment::ledgers::{Draft, Loaded, Outcome, Store, Visit};
 use crate::deployment::network::joined;
 use crate::deployment::node::Request;
 use crate::rng::Draw;
@@ -36,6 +36,7 @@ pub(super) struct Message {
     purpose: Purpose,
     operation: LedgerOperation,
     tries: Tries,
+    leaving: Leaving,
     /// Start of this leg and of the one that it replies to.
     sent_at: Timestamp,
     leg: Leg,
@@ -239,12 +240,17 @@ impl Simulation {
     }
 
     fn begin_message(&mut self, index: u32, purpose: Purpose, operation: LedgerOperation) {
+        let node = &self.deployment.nodes[index as usize];
+        let (incarnation, was_contended) = (node.incarnation, node.is_root_contended);
+        let role = self.role_of(index, purpose);
+        let is_possible = operation.request_to_leave(role).is_some();
         let message = Message {
             node: index,
-            incarnation: self.deployment.nodes[index as usize].incarnation,
+            incarnation,
             purpose,
             operation,
             tries: Tries::default(),
+            leaving: Leaving::new(is_possible, was_contended),
             sent_at: self.now,
             leg: Leg::Load,
         };
@@ -306,10 +312,14 @@ impl Simulation {
         }
     }
 
-    fn store_of(&mut self, message: &Message) -> &mut Store {
-        let data_center = self.deployment.nodes[message.node as usize].data_center;
+    fn role_of(&mut self, node: u32, purpose: Purpose) -> LedgerRole {
+        self.store_of(node, purpose).role()
+    }
+
+    fn store_of(&mut self, node: u32, purpose: Purpose) -> &mut Store {
+        let data_center = self.deployment.nodes[node as usize].data_center;
         let stores = &mut self.deployment.stores;
-        match message.purpose {
+        match purpose {
             Purpose::AskRoot { .. } => stores.global(),
             Purpose::Sync { .. } | Purpose::Deliver { .. } => stores.local(data_center),
         }
@@ -317,14 +327,15 @@ impl Simulation {
 
     fn handle_at_store(&mut self, message: Message) {
         let now = self.now;
-        let store = self.store_of(&message);
+        let store = self.store_of(message.node, message.purpose);
+        let visit = Visit {
+            operation: &message.operation,
+            leaving: message.leaving,
+            has_lost: message.tries.has_lost(),
+        };
         let leg = match &message.leg {
-            Leg::Load => store
-                .load(message.operation.sent_at(), now)
-                .map(Leg::Loaded),
-            Leg::Write(draft) => store
-                .write(*draft, &message.operation, now)
-                .map(Leg::Written),
+            Leg::Load => store.load(visit, now).map(Leg::Loaded),
+            Leg::Write(draft) => store.write(draft, visit, now).map(Leg::Written),
             Leg::Loaded(_) | Leg::Written(_) => return,
         };
         let is_root = matches!(message.purpose, Purpose::AskRoot { .. })
@@ -342,14 +353,15 @@ impl Simulation {
     }
 
     fn handle_at_node(&mut self, mut message: Message) {
-        let (next, loaded, exchange) = match &mut message.leg {
-            Leg::Loaded(loaded) => (NextStep::Decide, Some(*loaded), None),
+        let (next, loaded, exchange) = match std::mem::replace(&mut message.leg, Leg::Load) {
+            Leg::Loaded(loaded) => (NextStep::Decide, Some(loaded), None),
             Leg::Written(outcome) => {
                 let (written, loaded, exchange) = match outcome {
-                    Outcome::Written(exchange) => (WriteOutcome::Yes, None, exchange.take()),
+                    Outcome::Written(exchange) => (WriteOutcome::Yes, None, *exchange),
                     Outcome::Conflict(loaded) => (WriteOutcome::Conflict, Some(*loaded), None),
                     Outcome::OtherStore => (WriteOutcome::OtherStore, None, None),
                 };
+                message.leaving.handle_written(written);
                 let took = self.now.since(message.sent_at);
                 let next = message.tries.handle_written(written, took);
                 (next, loaded, exchange)
@@ -359,7 +371,15 @@ impl Simulation {
         message.sent_at = self.now;
         match (next, loaded) {
             (NextStep::Done, _) => self.handle_done(message, exchange),
-            (NextStep::Decide, Some(loaded)) => {
+            (NextStep::Decide, Some(mut loaded)) => {
+                let are_others_left = !loaded.left.is_empty();
+                message
+                    .leaving
+                    .handle_loaded(loaded.is_own_left, are_others_left);
+                if let Some(exchange) = loaded.applied.take() {
+                    self.handle_done(message, Some(*exchange));
+                    return;
+                }
                 message.leg = Leg::Write(self.draft(&message, loaded));
                 self.send(message, DurationMs::ZERO);
             }
@@ -380,7 +400,7 @@ impl Simulation {
     }
 
     fn draft(&mut self, message: &Message, loaded: Loaded) -> Draft {
-        let role: LedgerRole = self.store_of(message).role();
+        let role = self.role_of(message.node, message.purpose);
         let seen = loaded.seen;
         let is_same = |before: StoreFacts| before.identity == seen.store.identity;
         let incarnation = if seen.written_to.is_some_and(is_same) {
@@ -391,12 +411,14 @@ impl Simulation {
         Draft {
             expected: seen.expected,
             opening: InitialLedger::of(role, seen, incarnation, loaded.is_first_start),
+            left: loaded.left,
         }
     }
 
     /// Handles a message that is complete.
     fn handle_done(&mut self, message: Message, exchange: Option<Exchange>) {
         let (index, now) = (message.node, self.now);
+        self.note_contention(&message);
         match (message.purpose, exchange) {
             (Purpose::Sync { round }, Some(exchange)) => {
                 self.handle_exchange(index, round, &message.operation, &exchange);
@@ -462,8 +484,18 @@ impl Simulation {
         }
     }
 
+    /// Notes whether a message to the root met other writers.
+    fn note_contention(&mut self, message: &Message) {
+        let role = self.role_of(message.node, message.purpose);
+        if matches!(role, LedgerRole::Root(_)) {
+            let node = &mut self.deployment.nodes[message.node as usize];
+            node.is_root_contended = message.leaving.has_met_others();
+        }
+    }
+
     /// Handles a message that lost every race for its record.
     fn handle_given_up(&mut self, message: &Message) {
+        self.note_contention(message);
         let (index, now) = (message.node, self.now);
         let node = &mut self.deployment.nodes[index as usize];
         match message.purpose {

@@ -160,8 +160,7 @@ impl Player {
                 record,
                 incarnation,
             } => {
-                let older = |ledger: &mut Ledger| ledger.clone_from(record);
-                self.place.change(None, older).await?;
+                self.place.replace(record).await?;
                 *self.incarnation.lock() = Some(*incarnation);
             }
             Found::Empty { incarnation, .. } => {

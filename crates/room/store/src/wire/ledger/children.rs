@@ -20,6 +20,7 @@ pub(super) struct ChildRecord {
     generation: u32,
     number: u64,
     held: LeaseBalanceRecord,
+    granted: LeaseBalanceRecord,
     used_seats: u64,
     used_credits: u64,
     ends_at: u64,
@@ -101,6 +102,7 @@ impl From<(&NodeId, &Child)> for ChildRecord {
             generation: child.generation,
             number: child.number,
             held: child.balance.into(),
+            granted: child.granted.into(),
             used_seats: child.used.seats,
             used_credits: child.used.credits,
             ends_at: child.ends_at.0,
@@ -137,6 +139,7 @@ impl From<ChildRecord> for Child {
             generation: record.generation,
             number: record.number,
             balance: record.held.into(),
+            granted: record.granted.into(),
             used: LeaseUsage {
                 seats: record.used_seats,
                 credits: record.used_credits,

@@ -61,13 +61,56 @@ pub(super) fn waiting_in(counts: Vec<(u64, i64)>) -> WaitingCounts {
         .collect()
 }
 
-/// Waiting visitors as a child reported them: counts at the times of a forecast by rank, without
-/// the zeros at the end.
+/// Waiting visitors by rank: counts at the times of a forecast, as differences from the count
+/// before, without the zeros at the end. Most differences are zero.
 #[derive(Serialize, Deserialize)]
-pub(super) struct ReportedWaitingRecord {
+pub(super) struct WaitingForecastRecord {
     from: u64,
     late: u64,
-    forecast: Vec<(u64, Vec<i64>)>,
+    ranks: Vec<(u64, Vec<i64>)>,
+}
+
+impl From<&WaitingForecast> for WaitingForecastRecord {
+    fn from(forecast: &WaitingForecast) -> Self {
+        let ranks = forecast.iter().map(|(rank, counts)| {
+            let mut before = 0i64;
+            let changes = counts
+                .iter()
+                .map(|&count| count.wrapping_sub(core::mem::replace(&mut before, count)));
+            let mut changes: Vec<i64> = changes.collect();
+            let end = changes.iter().rposition(|change| *change != 0);
+            changes.truncate(end.map_or(0, |end| end + 1));
+            (rank.0, changes)
+        });
+        Self {
+            from: forecast.from().0,
+            late: forecast.late().0,
+            ranks: ranks.collect(),
+        }
+    }
+}
+
+impl From<WaitingForecastRecord> for WaitingForecast {
+    fn from(record: WaitingForecastRecord) -> Self {
+        let begin = (Timestamp(record.from), DurationMs(record.late));
+        let ranks = record.ranks.into_iter().map(|(rank, changes)| {
+            let mut counts = ForecastCounts::default();
+            let mut changes = changes.into_iter();
+            let mut count = 0i64;
+            for known in &mut counts {
+                count = count.wrapping_add(changes.next().unwrap_or(0));
+                *known = count;
+            }
+            (Timestamp(rank), counts)
+        });
+        Self::from_parts(begin, ranks)
+    }
+}
+
+/// Waiting visitors as a child reported them.
+#[derive(Serialize, Deserialize)]
+pub(super) struct ReportedWaitingRecord {
+    forecast: WaitingForecastRecord,
     sent_at: u64,
     ahead_ms: i64,
     counted_at: u64,
@@ -75,15 +118,8 @@ pub(super) struct ReportedWaitingRecord {
 
 impl From<&ReportedWaiting> for ReportedWaitingRecord {
     fn from(reported: &ReportedWaiting) -> Self {
-        let forecast = reported.forecast.iter().map(|(rank, counts)| {
-            let zeros = counts.iter().rev().take_while(|count| **count == 0);
-            let (used, _) = counts.split_at(counts.len() - zeros.count());
-            (rank.0, used.to_vec())
-        });
         Self {
-            from: reported.forecast.from().0,
-            late: reported.forecast.late().0,
-            forecast: forecast.collect(),
+            forecast: (&reported.forecast).into(),
             sent_at: reported.sent_at.0,
             ahead_ms: reported.ahead_ms,
             counted_at: reported.counted_at.0,
@@ -93,16 +129,8 @@ impl From<&ReportedWaiting> for ReportedWaitingRecord {
 
 impl From<ReportedWaitingRecord> for ReportedWaiting {
     fn from(record: ReportedWaitingRecord) -> Self {
-        let begin = (Timestamp(record.from), DurationMs(record.late));
-        let forecast = record.forecast.into_iter().map(|(rank, used)| {
-            let mut counts = ForecastCounts::default();
-            for (count, known) in counts.iter_mut().zip(used) {
-                *count = known;
-            }
-            (Timestamp(rank), counts)
-        });
         Self {
-            forecast: WaitingForecast::from_parts(begin, forecast),
+            forecast: record.forecast.into(),
             sent_at: Timestamp(record.sent_at),
             ahead_ms: record.ahead_ms,
             counted_at: Timestamp(record.counted_at),

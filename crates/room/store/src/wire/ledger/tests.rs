@@ -66,6 +66,13 @@ fn child() -> Child {
             minute: Minute(3),
             credits: 4,
         },
+        granted: LeaseBalance {
+            seats: 11,
+            admissions: 13,
+            next_minute: 15,
+            minute: Minute(3),
+            credits: 17,
+        },
         used: LeaseUsage {
             seats: 12,
             credits: 13,
