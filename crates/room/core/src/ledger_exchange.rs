@@ -8,9 +8,9 @@
 //!
 //! With many distant writers nearly every write loses its race. So a writer that lost one leaves
 //! its request beside the root's record. Every other writer loads it along with the record, and
-//! applies it before its own ([`apply_left`]): one write is then a step for all of them. A writer that finds its
-//! request applied works the reply out again from the record ([`Ledger::recorded_reply`]).
-//! [`Leaving`] says when a request is left.
+//! applies it before its own ([`apply_left`]): one write is then a step for all of them. A writer
+//! that finds its request applied works the reply out again from the record
+//! ([`Ledger::recorded_reply`]). [`Leaving`] says when a request is left.
 //!
 //! A left request is a message that arrives late. Its sender may have ended, may have sent it
 //! twice, or may have applied it itself; a ledger copes with all of these.

@@ -1,8 +1,8 @@
 //! Fuzz test of damaged requests: they never cause a panic, and never change in a round trip.
 //!
 //! Set `ANTEROOM_FUZZ_SECONDS` for a longer run, as in `ANTEROOM_FUZZ_SECONDS=10 cargo test -p
-//! anteroom-store --test left_requests fuzz`. `ANTEROOM_FUZZ_SEED=n` sets the first seed, or repeats
-//! a failure.
+//! anteroom-store --test left_requests fuzz`. `ANTEROOM_FUZZ_SEED=n` sets the first seed, or
+//! repeats a failure.
 
 use anteroom_store::fuzz::left_requests;
 use anteroom_store::wire::ledger::left_request;

@@ -43,9 +43,9 @@ async fn left_requests_expire() {
     };
     leave(1).await.unwrap();
     let lasts = Duration::from_millis(LEFT_FOR.0);
-    sleep(lasts.saturating_sub(Duration::from_millis(1))).await;
+    sleep(lasts.saturating_sub(Duration::from_millis(1))).await; // tidy: paused time
     assert_eq!(leave(2).await.unwrap().left.len(), 2);
-    sleep(lasts).await;
+    sleep(lasts).await; // tidy: paused time
     assert_eq!(leave(3).await.unwrap().left.len(), 1);
 }
 
@@ -59,7 +59,7 @@ async fn sync_all(children: Vec<Child>, rounds: u32) -> (Vec<Child>, Vec<Duratio
                 child.sync().await;
                 took.push(began.elapsed());
                 // Not in step, as in reality.
-                sleep(child.period()).await;
+                sleep(child.period()).await; // tidy: paused time
             }
             (child, took)
         })
