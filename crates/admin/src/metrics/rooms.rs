@@ -39,6 +39,8 @@ enum Read {
     Total(fn(&Reading) -> u64),
     /// Gauge.
     Count(fn(&Reading) -> u64),
+    /// Gauge that may be negative at one node.
+    Part(fn(&Reading) -> i64),
     /// Time in seconds; `None` means no sample.
     Time(fn(&Reading) -> Option<f64>),
     /// Histogram of times in seconds.
@@ -148,6 +150,9 @@ impl RoomMetric {
             Read::Count(read) => {
                 families.counts(title, rooms.iter().map(|room| (room.labels(), read(room))))
             }
+            Read::Part(read) => {
+                families.counts(title, rooms.iter().map(|room| (room.labels(), read(room))))
+            }
             Read::Time(read) => {
                 let timed = |room| Some((Reading::labels(room), read(room)?));
                 families.times(title, rooms.iter().filter_map(timed))
@@ -194,8 +199,9 @@ static METRICS: &[RoomMetric] = &[
     },
     RoomMetric {
         name: "visitors_waiting",
-        help: "Waiting visitors that this node counts.",
-        read: Read::Count(|room| room.stats.people_waiting.into()),
+        help: "Waiting visitors that this node counts; the sum over all nodes is the queue. One node \
+               may be negative: it admitted visitors whom another one still counts.",
+        read: Read::Part(|room| room.stats.people_counted),
     },
     RoomMetric {
         name: "admissions",

@@ -2,7 +2,9 @@
 
 use std::fmt;
 
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, NoLabelSet};
+use prometheus_client::encoding::{
+    DescriptorEncoder, EncodeGaugeValue, EncodeLabelSet, NoLabelSet,
+};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Unit;
 
@@ -54,10 +56,10 @@ impl<'e> Families<'e> {
     }
 
     /// Writes a family of gauges.
-    pub(super) fn counts<L: EncodeLabelSet>(
+    pub(super) fn counts<L: EncodeLabelSet, N: EncodeGaugeValue>(
         &mut self,
         title: Title<'_>,
-        samples: impl IntoIterator<Item = (L, u64)>,
+        samples: impl IntoIterator<Item = (L, N)>,
     ) -> fmt::Result {
         let kind = MetricType::Gauge;
         let mut family = self

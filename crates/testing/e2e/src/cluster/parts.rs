@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::{Cluster, SILENCE_MAX};
+use crate::origin::ROOM;
 use crate::recorder;
 use crate::stores::Store;
 
@@ -116,6 +117,12 @@ impl Cluster {
     /// Returns the state of the room at a node; `None` without a response.
     pub async fn state(&self, at: NodeAt) -> Option<Value> {
         recorder::state(self.node(at).admin()).await
+    }
+
+    /// Returns a path for the position of a waiting visitor.
+    #[must_use]
+    pub fn position_path() -> String {
+        format!("/.well-known/anteroom/position?room={ROOM}")
     }
 
     /// Returns a metric of the room at a node.

@@ -10,6 +10,7 @@
 mod active_visitors;
 mod allocations;
 mod changes;
+mod counts;
 #[cfg(debug_assertions)]
 mod cut_off;
 mod loads;
