@@ -199,8 +199,8 @@ static METRICS: &[RoomMetric] = &[
     },
     RoomMetric {
         name: "visitors_waiting",
-        help: "Waiting visitors that this node counts; the sum over all nodes is the queue. One node \
-               may be negative: it admitted visitors whom another one still counts.",
+        help: "Waiting visitors that this node counts; the sum over all nodes is the queue. One \
+               node may be negative: it admitted visitors that another one still counts.",
         read: Read::Part(|room| room.stats.people_counted),
     },
     RoomMetric {

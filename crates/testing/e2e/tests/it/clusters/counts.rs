@@ -33,7 +33,7 @@ const LOOKS: usize = 9;
 
 type HttpClient = Client<HttpConnector, Empty<Bytes>>;
 
-/// Waiting visitors, each of whom asks any node.
+/// Waiting visitors. Each of them asks any node.
 struct Queue {
     tasks: JoinSet<()>,
     /// Number of visitors who have brought their ticket back.
