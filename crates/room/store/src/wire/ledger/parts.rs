@@ -1,11 +1,13 @@
 //! Parts that the records of a ledger, of its children and of its parent share.
 
+use std::iter::repeat_n;
+
 use anteroom_room::id::VisitorId;
 use anteroom_room::rules::Limits;
 use anteroom_room::seats::SeatRow;
 use anteroom_room::sync::{Revocation, RoomFacts};
 use anteroom_room::time::{DurationMs, Minute, Timestamp};
-use anteroom_room::waiting::{ForecastCounts, ReportedWaiting, WaitingForecast};
+use anteroom_room::waiting::{NOBODY, ReportedWaiting, WaitingForecast};
 use anteroom_room::watermark::WaitingCounts;
 use serde::{Deserialize, Serialize};
 
@@ -49,13 +51,13 @@ pub(super) fn waiting_in(counts: Vec<(u64, i64)>) -> WaitingCounts {
         .collect()
 }
 
-/// Waiting visitors as a child reported them: counts at the times of a forecast by rank, without
-/// the zeros at the end.
+/// Waiting visitors as a child reported them: counts at the times of a forecast by rank, each with
+/// the number of times in a row at which it is so. Zeros at the end are left out.
 #[derive(Serialize, Deserialize)]
 pub(super) struct ReportedWaitingRecord {
     from: u64,
     late: u64,
-    forecast: Vec<(u64, Vec<i64>)>,
+    forecast: Vec<(u64, Vec<(u8, i64)>)>,
     sent_at: u64,
     ahead_ms: i64,
     counted_at: u64,
@@ -64,9 +66,11 @@ pub(super) struct ReportedWaitingRecord {
 impl From<&ReportedWaiting> for ReportedWaitingRecord {
     fn from(reported: &ReportedWaiting) -> Self {
         let forecast = reported.forecast.iter().map(|(rank, counts)| {
-            let zeros = counts.iter().rev().take_while(|count| **count == 0);
-            let (used, _) = counts.split_at(counts.len() - zeros.count());
-            (rank.0, used.to_vec())
+            let runs = counts.chunk_by(|one, other| one == other);
+            let runs = runs.map(|run| (u8::try_from(run.len()).unwrap_or(u8::MAX), run[0]));
+            let mut runs: Vec<(u8, i64)> = runs.collect();
+            runs.pop_if(|(_, count)| *count == 0);
+            (rank.0, runs)
         });
         Self {
             from: reported.forecast.from().0,
@@ -82,9 +86,11 @@ impl From<&ReportedWaiting> for ReportedWaitingRecord {
 impl From<ReportedWaitingRecord> for ReportedWaiting {
     fn from(record: ReportedWaitingRecord) -> Self {
         let begin = (Timestamp(record.from), DurationMs(record.late));
-        let forecast = record.forecast.into_iter().map(|(rank, used)| {
-            let mut counts = ForecastCounts::default();
-            for (count, known) in counts.iter_mut().zip(used) {
+        let forecast = record.forecast.into_iter().map(|(rank, runs)| {
+            let runs = runs.into_iter();
+            let known = runs.flat_map(|(length, count)| repeat_n(count, length.into()));
+            let mut counts = NOBODY;
+            for (count, known) in counts.iter_mut().zip(known) {
                 *count = known;
             }
             (Timestamp(rank), counts)
