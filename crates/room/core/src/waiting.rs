@@ -16,7 +16,7 @@ use crate::id::VisitorId;
 use crate::ticket::Ticket;
 use crate::time::{DurationMs, Timestamp};
 use crate::watermark::WaitingCounts;
-pub use forecast::{COUNTED_MAX, ForecastCounts, ReportedWaiting, WaitingForecast};
+pub use forecast::{COUNTED_MAX, ForecastCounts, NOBODY, ReportedWaiting, WaitingForecast};
 pub use schedule::COUNT_GRAIN;
 use schedule::Schedule;
 use visitors::Visitors;

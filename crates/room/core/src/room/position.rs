@@ -64,6 +64,12 @@ impl Room {
         let ask_after = self.ask_after(reason, turn, people_waiting, wait, jitter, now);
         // The position must outlive the pause, and one refresh that gets lost.
         let ask_after = ask_after.min(DurationMs(self.rules.position_grace.0 / 2));
+        let ask_after = if self.has_left {
+            // Another node has to count it before its count here runs out.
+            ask_after.min(REFRESH_AFTER_FIRST)
+        } else {
+            ask_after
+        };
         let told = if visit.gets_page {
             ask_after.max(PAGE_RELOAD)
         } else {

@@ -13,15 +13,30 @@ use crate::watermark::{WaitingCounts, compact_buckets};
 
 /// Times of a forecast in milliseconds after the edge of the grid at which it begins.
 ///
-/// Up to [`STEPS_UNTIL`] every change is at one of them. Later ones are a share of their distance
-/// apart, and between two of them the count is a line.
-const OFFSETS: [u64; POINTS] = [
-    0, 500, 1_000, 1_500, 2_000, 2_500, 3_000, 3_500, 4_000, 5_000, 6_000, 7_000, 8_000, 10_000,
-    12_000, 14_000, 16_000, 20_000, 24_000, 28_000, 32_000, 36_000, 40_000, 48_000, 56_000, 64_000,
-    72_000,
-];
-const POINTS: usize = 27;
+/// Up to [`STEPS_UNTIL`] every change is at one of them. Later ones are up to two seconds apart, and
+/// between two of them the count is a line. If they were further apart, a crowd that refreshes
+/// together would be counted for too long.
+const OFFSETS: [u64; POINTS] = offsets();
+const POINTS: usize = 48;
 const STEPS_UNTIL: u64 = 4_000;
+
+const fn offsets() -> [u64; POINTS] {
+    let mut offsets = [0; POINTS];
+    let mut at = 1;
+    while at < POINTS {
+        let before = offsets[at - 1];
+        offsets[at] = before
+            + if before < STEPS_UNTIL {
+                COUNT_GRAIN.0
+            } else if before < 8_000 {
+                1_000
+            } else {
+                2_000
+            };
+        at += 1;
+    }
+    offsets
+}
 
 /// Longest time for which a visitor is counted without a refresh: the longest refresh interval of
 /// about 61 s, a quarter of it, a second, and a second by which clocks may differ.
@@ -32,6 +47,9 @@ const OVER_AFTER: u64 = 80_000;
 
 /// Counts of one rank at the times of a forecast.
 pub type ForecastCounts = [i64; POINTS];
+
+/// Counts of a rank without visitors.
+pub const NOBODY: ForecastCounts = [0; POINTS];
 
 /// Waiting visitors by rank, now and later if none of them refreshes.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
@@ -53,7 +71,7 @@ impl WaitingForecast {
         Self {
             from: now.floor_to(COUNT_GRAIN),
             late: DurationMs::ZERO,
-            ranks: buckets.map(|rank| (rank, [0; POINTS])).collect(),
+            ranks: buckets.map(|rank| (rank, NOBODY)).collect(),
         }
     }
 
@@ -101,39 +119,49 @@ impl WaitingForecast {
             let from = at.floor_to(COUNT_GRAIN);
             for (point, offset) in OFFSETS.into_iter().enumerate() {
                 let counts = part.counts_at(from + DurationMs(offset));
-                sum.add_at(point..=point, &counts);
+                sum.add_at(point, &counts);
             }
         }
         sum.without_empty()
     }
 
-    /// Adds counts from a time on.
-    pub(super) fn add_from(&mut self, at: Timestamp, counts: &WaitingCounts) {
+    /// Adds a change of the counts at a time. [`Self::accumulated`] makes counts of changes.
+    pub(super) fn add_change(&mut self, at: Timestamp, change: &WaitingCounts) {
         let after = at.since(self.from).0;
-        let first = OFFSETS.partition_point(|offset| *offset < after);
-        if first < POINTS {
-            self.add_at(first..=POINTS - 1, counts);
+        let point = OFFSETS.partition_point(|offset| *offset < after);
+        if point < POINTS {
+            self.add_at(point, change);
         }
     }
 
-    /// Adds counts at some of the times. Every rank is in a group, or the newest group takes it.
-    fn add_at(&mut self, points: core::ops::RangeInclusive<usize>, counts: &WaitingCounts) {
+    /// Returns the forecast of which this one has the changes.
+    pub(super) fn accumulated(mut self) -> Self {
+        for (_, counts) in &mut self.ranks {
+            let mut sum = 0i64;
+            for count in counts {
+                sum = sum.saturating_add(*count);
+                *count = sum;
+            }
+        }
+        self.without_empty()
+    }
+
+    /// Adds counts at one of the times. Every rank is in a group, or the newest group takes it.
+    fn add_at(&mut self, point: usize, counts: &WaitingCounts) {
         let mut at = 0;
         for (rank, count) in counts.iter() {
             while at + 1 < self.ranks.len() && self.ranks[at].0 < rank {
                 at += 1;
             }
             if let Some((_, sums)) = self.ranks.get_mut(at) {
-                for sum in &mut sums[points.clone()] {
-                    *sum = sum.saturating_add(count);
-                }
+                sums[point] = sums[point].saturating_add(count);
             }
         }
     }
 
     /// Returns the forecast without ranks in which nobody is counted at any time.
-    pub(super) fn without_empty(mut self) -> Self {
-        self.ranks.retain(|(_, counts)| *counts != [0; POINTS]);
+    fn without_empty(mut self) -> Self {
+        self.ranks.retain(|(_, counts)| *counts != NOBODY);
         self
     }
 
@@ -288,9 +316,10 @@ mod tests {
     #[test]
     fn counts_of_the_next_seconds_change_exactly_when_visitors_are_overdue() {
         let mut forecast = WaitingForecast::of_ranks(&[Timestamp(1)], NOW);
-        forecast.add_from(BEGIN, &counts(&[(1, 2)]));
-        forecast.add_from(Timestamp(101_500), &counts(&[(1, -1)]));
-        forecast.add_from(Timestamp(103_000), &counts(&[(1, -1)]));
+        forecast.add_change(BEGIN, &counts(&[(1, 2)]));
+        forecast.add_change(Timestamp(101_500), &counts(&[(1, -1)]));
+        forecast.add_change(Timestamp(103_000), &counts(&[(1, -1)]));
+        let forecast = forecast.accumulated();
         assert_eq!(
             totals(&forecast, [0, 1_499, 1_500, 2_999, 3_000]),
             [2, 2, 1, 1, 0]
@@ -300,22 +329,23 @@ mod tests {
     #[test]
     fn later_counts_are_on_the_line_between_two_times() {
         let mut forecast = WaitingForecast::of_ranks(&[Timestamp(1)], NOW);
-        forecast.add_from(BEGIN, &counts(&[(1, 80)]));
-        forecast.add_from(Timestamp(112_000), &counts(&[(1, -40)]));
-        forecast.add_from(Timestamp(160_000), &counts(&[(1, -40)]));
+        forecast.add_change(BEGIN, &counts(&[(1, 80)]));
+        forecast.add_change(Timestamp(112_000), &counts(&[(1, -40)]));
+        forecast.add_change(Timestamp(160_000), &counts(&[(1, -40)]));
+        let forecast = forecast.accumulated();
         assert_eq!(
             totals(
                 &forecast,
-                [0, 10_000, 11_000, 12_000, 56_000, 58_000, 64_000]
+                [0, 10_000, 11_000, 12_000, 58_000, 59_000, 60_000]
             ),
-            [80, 80, 60, 40, 40, 30, 0]
+            [80, 80, 60, 40, 40, 20, 0]
         );
     }
 
     #[test]
     fn the_last_visitors_run_out_by_the_longest_time() {
         let forecast = WaitingForecast::constant(&counts(&[(1, 16)]), NOW);
-        assert_eq!(totals(&forecast, [72_000, 76_000, 80_000]), [16, 8, 0]);
+        assert_eq!(totals(&forecast, [78_000, 79_000, 80_000]), [16, 8, 0]);
         const { assert!(COUNTED_MAX.0 < OVER_AFTER) };
     }
 
@@ -324,10 +354,11 @@ mod tests {
         let ranks: Vec<Timestamp> = (0..60).map(|n| Timestamp(n * 1_000)).collect();
         let mut forecast = WaitingForecast::of_ranks(&ranks, NOW);
         let one_each = ranks.iter().map(|rank| (*rank, 1)).collect();
-        forecast.add_from(BEGIN, &one_each);
+        forecast.add_change(BEGIN, &one_each);
         let ends = ranks.iter().map(|rank| (*rank, -1)).collect();
-        forecast.add_from(Timestamp(120_000), &ends);
-        for (ms, expected) in [(16_000, 60), (17_000, 45), (18_000, 30), (19_000, 15)] {
+        forecast.add_change(Timestamp(120_000), &ends);
+        let forecast = forecast.accumulated();
+        for (ms, expected) in [(18_000, 60), (18_500, 45), (19_000, 30), (19_500, 15)] {
             let [found] = totals(&forecast, [ms]);
             assert!((found - expected).abs() <= 1, "{ms}: {found}");
         }
@@ -338,7 +369,8 @@ mod tests {
         let before = NOW - DurationMs(70_000);
         let one = WaitingForecast::constant(&counts(&[(1, 4), (2, -1)]), before);
         let mut other = WaitingForecast::of_ranks(&[Timestamp(2)], NOW);
-        other.add_from(NOW + DurationMs(900), &counts(&[(2, 3)]));
+        other.add_change(NOW + DurationMs(900), &counts(&[(2, 3)]));
+        let other = other.accumulated();
         let sum = WaitingForecast::sum([(&one, NOW), (&other, NOW)].into_iter(), NOW);
         assert_eq!(totals(&sum, [0, 1_500]), [3, 6]);
         let late = before + DurationMs(80_000);
@@ -350,7 +382,8 @@ mod tests {
         let ranks: Vec<Timestamp> = (0..5_000).map(|n| Timestamp(n * 1_000)).collect();
         let mut forecast = WaitingForecast::of_ranks(&ranks, NOW);
         let all: WaitingCounts = ranks.iter().map(|rank| (*rank, 3)).collect();
-        forecast.add_from(BEGIN, &all);
+        forecast.add_change(BEGIN, &all);
+        let forecast = forecast.accumulated();
         assert!(forecast.iter().count() <= 64);
         assert_eq!(totals(&forecast, [0]), [15_000]);
     }

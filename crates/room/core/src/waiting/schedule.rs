@@ -63,11 +63,11 @@ impl Schedule {
     /// Returns the counts of now and of later in few entries.
     pub(super) fn forecast(&self, now: Timestamp) -> WaitingForecast {
         let mut forecast = WaitingForecast::of_ranks(&self.ranks(), now);
-        forecast.add_from(now.floor_to(COUNT_GRAIN), &self.counts);
+        forecast.add_change(now.floor_to(COUNT_GRAIN), &self.counts);
         for (at, changes) in &self.changes {
-            forecast.add_from(*at, changes);
+            forecast.add_change(*at, changes);
         }
-        forecast.without_empty()
+        forecast.accumulated()
     }
 
     /// Returns the ranks of now, and of changes those that a message has one by one, and the

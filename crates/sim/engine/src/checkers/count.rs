@@ -16,6 +16,8 @@ use crate::outcome::Invariant;
 const SETTLED_AFTER: DurationMs = DurationMs::from_secs(10);
 /// Age of the root's count: a period of each level, and a trip.
 const LAG: DurationMs = DurationMs::from_secs(3);
+/// Time until the root knows whom a node counts: a period of each level.
+const REPORTED_AFTER: DurationMs = DurationMs(1_500);
 /// Divisor of the share by which a count may differ from the truth: a twentieth.
 const SHARE: u32 = 20;
 /// Number by which a small count may differ from the truth besides.
@@ -27,6 +29,8 @@ const COMPARED_MAX: usize = 4_096;
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     waiting: BTreeMap<VisitorId, Waits>,
+    /// Times and nodes of recent responses that the root may not know.
+    unreported: VecDeque<(Timestamp, u32)>,
     /// Most visitors at once since the last second.
     peak: usize,
     /// Ends of counts that several copies of a ticket may have caused or ended.
@@ -74,11 +78,11 @@ pub(super) fn overdue_after(interval: DurationMs) -> DurationMs {
 
 impl Checkers {
     /// Records a response that queued a visitor who had brought its ticket back. `is_copy`: with a
-    /// copy of the ticket.
+    /// copy of the ticket. `node` responded.
     pub(crate) fn handle_wait(
         &mut self,
         visitor: VisitorId,
-        (interval, is_copy): (DurationMs, bool),
+        (interval, is_copy, node): (DurationMs, bool, u32),
         now: Timestamp,
     ) {
         let counts = &mut self.counts;
@@ -88,9 +92,19 @@ impl Checkers {
         let due_at = now + interval;
         counts.waiting.insert(visitor, Waits { due_at, overdue_at });
         counts.peak = counts.peak.max(counts.waiting.len());
+        counts.unreported.push_back((now, node));
         if is_copy {
             *counts.doubtful.entry(overdue_at).or_insert(0) += 1;
         }
+    }
+
+    /// Records that a node was killed. Nobody else knows whom it counted since its last report.
+    pub(crate) fn handle_killed(&mut self, node: u32, now: Timestamp) {
+        let counts = &mut self.counts;
+        let lost = counts.unreported.iter().filter(|(_, by)| *by == node);
+        let lost = u32::try_from(lost.count()).unwrap_or(u32::MAX);
+        let until = now + overdue_after(DurationMs::from_secs(60));
+        *counts.doubtful.entry(until).or_insert(0) += lost;
     }
 
     /// Records an admission of a waiting visitor.
@@ -122,10 +136,17 @@ impl Checkers {
         if self.counts.incarnations.replace(incarnations) != Some(incarnations) {
             self.note_counts_change(now);
         }
-        let lag = LAG + self.slack();
+        let slack = self.slack();
+        let lag = LAG + slack;
         let counts = &mut self.counts;
         counts.waiting.retain(|_, waits| waits.overdue_at > now);
         counts.doubtful = counts.doubtful.split_off(&now);
+        let unreported = |(at, _): &(Timestamp, u32)| *at + REPORTED_AFTER + slack < now;
+        while counts
+            .unreported
+            .pop_front_if(|entry| unreported(entry))
+            .is_some()
+        {}
         if counts.waiting.len() > COMPARED_MAX {
             counts.recent.clear();
             return;

@@ -162,7 +162,8 @@ impl Simulation {
             NodeReply::Queue(Some(ticket), position) => {
                 let interval = position.refresh_after.unwrap_or_default();
                 let visitor = ticket.visitor;
-                self.checkers.handle_wait(visitor, (interval, is_copy), now);
+                let how = (interval, is_copy, request.node);
+                self.checkers.handle_wait(visitor, how, now);
             }
             NodeReply::Admit(ticket) => {
                 self.checkers.handle_wait_over(ticket.visitor, is_copy, now);

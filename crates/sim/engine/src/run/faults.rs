@@ -143,7 +143,8 @@ impl Simulation {
         let lasts = match kind {
             FaultKind::Crash { .. } => DurationMs::ZERO,
             FaultKind::Restart { .. } => DRAIN_MAX,
-            kind => kind.lasts(),
+            // A ledger whose lease ended meanwhile reports nothing before those of its nodes ended.
+            kind => kind.lasts() + LEASE_TTL,
         };
         self.checkers.note_counts_change(self.now + lasts);
     }
@@ -172,6 +173,7 @@ impl Simulation {
             return;
         };
         self.deployment.nodes[index as usize].stop();
+        self.checkers.handle_killed(index, self.now);
         self.plan(self.now + after, Event::Starts { node: index });
     }
 

@@ -6,7 +6,7 @@ use anteroom_room::rules::{Limits, NewUsersWindow};
 use anteroom_room::seats::SeatRow;
 use anteroom_room::sync::{Revocation, RoomFacts};
 use anteroom_room::time::{DurationMs, Minute, Timestamp};
-use anteroom_room::waiting::{ForecastCounts, ReportedWaiting, WaitingForecast};
+use anteroom_room::waiting::{NOBODY, ReportedWaiting, WaitingForecast};
 use anteroom_room::watermark::WaitingCounts;
 use serde::{Deserialize, Serialize};
 
@@ -94,7 +94,7 @@ impl From<WaitingForecastRecord> for WaitingForecast {
     fn from(record: WaitingForecastRecord) -> Self {
         let begin = (Timestamp(record.from), DurationMs(record.late));
         let ranks = record.ranks.into_iter().map(|(rank, changes)| {
-            let mut counts = ForecastCounts::default();
+            let mut counts = NOBODY;
             let mut changes = changes.into_iter();
             let mut count = 0i64;
             for known in &mut counts {

@@ -15,7 +15,7 @@ use anteroom_room::sync::{
     ClosedBy, LeaseBalance, LeaseDemand, LeaseUsage, Revocation, RoomFacts, Snapshot,
 };
 use anteroom_room::time::{DurationMs, Minute, Timestamp};
-use anteroom_room::waiting::{ForecastCounts, ReportedWaiting, WaitingForecast};
+use anteroom_room::waiting::{NOBODY, ReportedWaiting, WaitingForecast};
 use anteroom_room::watermark::Watermark;
 
 use super::*;
@@ -40,7 +40,7 @@ fn row() -> SeatRow {
 }
 
 fn waiting(count: i64) -> ReportedWaiting {
-    let mut counts = ForecastCounts::default();
+    let mut counts = NOBODY;
     counts[0] = count;
     counts[3] = 1;
     let ranks = [(Timestamp(500), counts), (Timestamp(1_000), counts)];

@@ -4,13 +4,13 @@ use anteroom_room::id::VisitorId;
 use anteroom_room::rules::{Limits, NewUsersWindow};
 use anteroom_room::sync::{LeaseBalance, RoomFacts};
 use anteroom_room::time::Minute;
-use anteroom_room::waiting::{ForecastCounts, WaitingForecast};
+use anteroom_room::waiting::{NOBODY, WaitingForecast};
 
 use super::*;
 
 /// Forecast with `count` visitors in each of these ranks at first.
 fn waiting(ranks: u64, count: i64) -> WaitingForecast {
-    let mut counts = ForecastCounts::default();
+    let mut counts = NOBODY;
     // They run out one after the other, as if they had come within a minute.
     for (left, known) in counts.iter_mut().enumerate() {
         *known = count - i64::try_from(left).unwrap();
