@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use super::children::add_admissions;
 use super::grant::saturating_u32;
 use super::{LeaseTerms, Ledger, Upstream};
-use crate::id::{DataCenterId, Incarnation, NodeId};
+use crate::id::{DataCenterId, NodeId};
 use crate::seats::{SHORTEST_INTERVAL, SeatRow};
 use crate::sync::{LeaseBalance, LeaseDemand, MINUTES_KEPT, SyncRequest};
 use crate::time::{DurationMs, Minute, Timestamp};
@@ -49,7 +49,6 @@ impl Ledger {
         let group_of = self.upstream.as_ref()?.data_center;
         let closed_through = self.treated_as_over(group_of);
         let (incarnation, at) = (self.incarnation, self.clock_at);
-        self.follow_waiting();
         let waiting = self.reported_waiting();
         self.note_rejections();
         self.assert_sound();
@@ -79,9 +78,7 @@ impl Ledger {
             is_read_under_parent: upstream.is_read_under_parent,
             parent: upstream.parent,
             voided_by: None,
-            witnessed_epoch: upstream
-                .witnessed_epoch
-                .or_else(|| upstream.parent.map(Incarnation::epoch)),
+            witnessed_epoch: upstream.witness(),
             number,
             applied_reply: upstream.applied_reply,
             generation: upstream.lease.generation(),
@@ -109,7 +106,8 @@ impl Ledger {
     }
 
     /// Returns the waiting visitors of all children, now and later.
-    fn reported_waiting(&self) -> WaitingForecast {
+    fn reported_waiting(&mut self) -> WaitingForecast {
+        self.follow_waiting();
         let children = self.children.values().map(|child| &child.waiting);
         let all = children.chain(self.departed.iter().map(|gone| &gone.waiting));
         let reports = all.map(|waiting| (&waiting.forecast, waiting.counted_at));

@@ -176,6 +176,12 @@ impl Upstream {
         })
     }
 
+    /// Returns the epoch that its children have seen.
+    pub(super) fn witness(&self) -> Option<Epoch> {
+        let granted_by = self.parent.map(Incarnation::epoch);
+        self.witnessed_epoch.or(granted_by)
+    }
+
     /// Returns what the ledger knows of the root's store. The node that carries a request adds what
     /// it knows of the root's record.
     pub(super) fn stamp(&self) -> RecordStamp {

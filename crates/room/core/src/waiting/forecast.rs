@@ -13,8 +13,8 @@ use crate::watermark::{WaitingCounts, compact_buckets};
 
 /// Times of a forecast in milliseconds after the edge of the grid at which it begins.
 ///
-/// Up to [`STEPS_UNTIL`] every change is at one of them. Later ones are up to two seconds apart, and
-/// between two of them the count is a line. If they were further apart, a crowd that refreshes
+/// Up to [`STEPS_UNTIL`] every change is at one of them. Later ones are up to two seconds apart,
+/// and between two of them the count is a line. If they were further apart, visitors who refresh
 /// together would be counted for too long.
 const OFFSETS: [u64; POINTS] = offsets();
 const POINTS: usize = 48;

@@ -16,7 +16,7 @@ use crate::outcome::Invariant;
 const SETTLED_AFTER: DurationMs = DurationMs::from_secs(10);
 /// Age of the root's count: a period of each level, and a trip.
 const LAG: DurationMs = DurationMs::from_secs(3);
-/// Time until the root knows whom a node counts: a period of each level.
+/// Time until the root knows the visitors that a node counts: a period of each level.
 const REPORTED_AFTER: DurationMs = DurationMs(1_500);
 /// Divisor of the share by which a count may differ from the truth: a twentieth.
 const SHARE: u32 = 20;
@@ -98,7 +98,8 @@ impl Checkers {
         }
     }
 
-    /// Records that a node was killed. Nobody else knows whom it counted since its last report.
+    /// Records that a node was killed. Nobody else knows the visitors that it counted since its
+    /// last report.
     pub(crate) fn handle_killed(&mut self, node: u32, now: Timestamp) {
         let counts = &mut self.counts;
         let lost = counts.unreported.iter().filter(|(_, by)| *by == node);

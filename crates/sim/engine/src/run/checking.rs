@@ -70,6 +70,18 @@ impl Simulation {
         }
     }
 
+    /// Checks that an active visitor whose request passed has not logged out.
+    fn check_passed(&mut self, request: &Request) {
+        if let Some(owner) = self.population.visitors.get_mut(request.owner)
+            && let Some(ticket) = request.ticket
+            && owner.watched.is_gone(ticket.visitor)
+        {
+            let accepted_at = owner.watched.accepted_at();
+            self.checkers
+                .check_passed_after_logout(accepted_at, self.now);
+        }
+    }
+
     /// Hands a response to the checkers.
     pub(super) fn check_response(
         &mut self,
@@ -80,6 +92,9 @@ impl Simulation {
     ) {
         let now = self.now;
         self.note_wait(request, reply, met_as);
+        if met_as == VisitorState::Active {
+            self.check_passed(request);
+        }
         let node = &self.deployment.nodes[request.node as usize];
         let rules = *node.room.rules();
         let watermark = node.room.snapshot().watermark;
@@ -103,14 +118,6 @@ impl Simulation {
                 self.checkers
                     .check_lost_ticket(&owner.watched, &ticket, is_page, node_now, now);
             }
-        }
-        if met_as == VisitorState::Active
-            && let Some(owner) = self.population.visitors.get_mut(request.owner)
-            && let Some(ticket) = request.ticket
-            && owner.watched.is_gone(ticket.visitor)
-        {
-            let accepted_at = owner.watched.accepted_at();
-            self.checkers.check_passed_after_logout(accepted_at, now);
         }
         let owner = self.population.visitors.get_mut(request.owner);
         let own = owner.and_then(|visitor| watched_for(visitor, request, reply));
