@@ -5,11 +5,11 @@
 //! apart; on the way to the origin some may fall behind by [`JITTER`], and then come closer
 //! together.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anteroom_testkit::redis_server::RedisServer;
 use tokio::task::JoinSet;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::support::client::Client;
 use crate::support::config::{ConfigFile, SERVER, room};

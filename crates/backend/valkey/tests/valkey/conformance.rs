@@ -137,7 +137,7 @@ async fn left_requests_expire_and_cost_no_further_round_trip() {
     assert!(matches!(lost.await.unwrap(), Swap::Conflict(_)));
     server.send_ok(&["CONFIG", "RESETSTAT"]).await;
     let loaded = store.load_and_leave(&key, Some(request.clone())).await;
-    assert_eq!(loaded.unwrap().left, [request.clone()]);
+    assert_eq!(loaded.unwrap().left, std::slice::from_ref(&request));
     let Reply::Int(ms) = server
         .send_ok(&["PTTL", "anteroom:{shop}:world~left"])
         .await

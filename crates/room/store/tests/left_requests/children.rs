@@ -60,7 +60,9 @@ pub(crate) async fn begin(store: &Memory) {
         },
         ticket_keys: vec![[1; 32]],
     };
-    join(store, &membership, true, START).await.unwrap();
+    join(store, &membership, true, START)
+        .await
+        .expect("it succeeds");
 }
 
 /// Child of a ledger.
@@ -108,7 +110,7 @@ impl Child {
     /// Sends one request, and applies the reply.
     pub(crate) async fn sync(&mut self) -> Reply {
         let request = self.request();
-        let reply = self.ledger.sync(&request).await.unwrap();
+        let reply = self.ledger.sync(&request).await.expect("it succeeds");
         if let Reply::Granted(granted) = &reply {
             assert_eq!(granted.number, self.number);
             self.parent = Some(granted.incarnation);
@@ -124,13 +126,13 @@ impl Child {
         let request = self.request();
         LeftRequest {
             id: LeftId::of(&request),
-            value: left_request::encode(&request).unwrap(),
+            value: left_request::encode(&request).expect("it succeeds"),
         }
     }
 
     fn request(&mut self) -> SyncRequest {
         self.number += 1;
-        let data_center = DataCenterId(u32::try_from(self.id).unwrap());
+        let data_center = DataCenterId(u32::try_from(self.id).expect("it succeeds"));
         SyncRequest {
             child: self.id(),
             process: self.id(),

@@ -66,7 +66,7 @@ async fn sync_all(children: Vec<Child>, rounds: u32) -> (Vec<Child>, Vec<Duratio
     });
     let (mut children, mut all) = (Vec::new(), Vec::new());
     for task in tasks.collect::<Vec<_>>() {
-        let (child, took) = task.await.unwrap();
+        let (child, took) = task.await.expect("no child panics");
         children.push(child);
         all.extend(took);
     }

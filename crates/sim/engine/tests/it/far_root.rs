@@ -49,7 +49,6 @@ fn assert_far_is_nearly_as_full(method: &str) {
     for seats in [2, 10, 100] {
         let near = fill(&simulate(seats, method, 20));
         let far = fill(&simulate(seats, method, 200));
-        println!("{method}, {seats} seats: {near:.3} at 40 ms, {far:.3} at 400 ms");
         assert!(
             far >= 0.97 * near,
             "{method}, {seats} seats: {far} of {near}"

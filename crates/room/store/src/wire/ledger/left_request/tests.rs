@@ -19,6 +19,38 @@ fn waiting(ranks: u64, count: i64) -> WaitingForecast {
     WaitingForecast::from_parts((Timestamp(60_000), DurationMs(42)), ranks)
 }
 
+/// Settings of a room without defaults.
+fn settings() -> RoomFacts {
+    RoomFacts {
+        limits: Limits {
+            total_active_users: 49,
+            new_users_per_minute: 50,
+        },
+        window: NewUsersWindow::Sliding,
+        longest_seat: DurationMs(51),
+        pacing: true,
+        needs_traffic: true,
+    }
+}
+
+/// Stamp without defaults.
+fn stamp() -> RecordStamp {
+    RecordStamp {
+        time: Some(Timestamp(6)),
+        store: Some(Identity(7)),
+        safe_generation: Some(8),
+        kept: Some(Kept {
+            store: Identity(9),
+            through: Timestamp(10),
+        }),
+        carried: Some(11),
+        passed: PassedWindows {
+            second: Some(Timestamp(58)),
+            minute: Some(Timestamp(59)),
+        },
+    }
+}
+
 /// Request in which no field has its default.
 fn full() -> SyncRequest {
     SyncRequest {
@@ -27,20 +59,7 @@ fn full() -> SyncRequest {
         replaces: vec![NodeId(3)],
         data_center: DataCenterId(4),
         sent_at: Timestamp(60_005),
-        stamp: RecordStamp {
-            time: Some(Timestamp(6)),
-            store: Some(Identity(7)),
-            safe_generation: Some(8),
-            kept: Some(Kept {
-                store: Identity(9),
-                through: Timestamp(10),
-            }),
-            carried: Some(11),
-            passed: PassedWindows {
-                second: Some(Timestamp(58)),
-                minute: Some(Timestamp(59)),
-            },
-        },
+        stamp: stamp(),
         is_of_ledger: true,
         is_join: true,
         known_closed: Timestamp(12),
@@ -87,16 +106,7 @@ fn full() -> SyncRequest {
         }],
         revoked_version: 47,
         rejects_through: 48,
-        settings: RoomFacts {
-            limits: Limits {
-                total_active_users: 49,
-                new_users_per_minute: 50,
-            },
-            window: NewUsersWindow::Sliding,
-            longest_seat: DurationMs(51),
-            pacing: true,
-            needs_traffic: true,
-        },
+        settings: settings(),
         is_leaving: true,
     }
 }
@@ -113,7 +123,7 @@ fn bytes_that_are_no_request_are_none() {
     for cut in 0..bytes.len() {
         assert_eq!(decode(&bytes[..cut]), None, "{cut}");
     }
-    let mut other = bytes.clone();
+    let mut other = bytes;
     other.push(0);
     assert_eq!(decode(&other), None);
     other.pop();
