@@ -25,7 +25,7 @@ use anteroom_testkit::load::{NodeAt, NodeRoutes, VisitorCounts};
 
 /// Half a round trip to the global store: 70 ms there and back.
 const GLOBAL_DELAY: Duration = Duration::from_millis(35);
-/// By default nodes request intervals of up to a minute, which is too long for a run.
+/// Interval of polls. By default it is up to a minute, which is too long for a run.
 const REFRESH_INTERVAL: &str = "refresh_interval = \"2s\"";
 /// Environment variable that keeps the logs of a successful run.
 pub const KEEP: &str = "ANTEROOM_CLUSTER_KEEP";
