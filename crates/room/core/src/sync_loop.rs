@@ -25,6 +25,9 @@ pub const TIMEOUT: DurationMs = DurationMs(2_000);
 pub const UPSTREAM_SYNC_TIME_OUT: DurationMs = UPSTREAM_TIME_OUT_MAX;
 /// Pause after a failed sync: the interval of syncs while the store is unavailable.
 pub const PAUSE_AFTER_FAILURE: DurationMs = DurationMs(500);
+/// Pause of a hurry after a parent granted less than requested. It has nothing left for the moment,
+/// and a store in this process would be asked without end.
+const PAUSE_WHEN_SHORT: DurationMs = DurationMs(50);
 /// Time after the expected return of another node's upstream sync until this node looks for its
 /// result.
 const AFTER_OTHERS: DurationMs = DurationMs(5);
@@ -323,9 +326,14 @@ impl SyncLoop {
             _ => room.sync_period(),
         };
         let back_at = back_after.map_or(now, |after| now + after + AFTER_OTHERS);
+        let short_until = if is_short {
+            now + PAUSE_WHEN_SHORT
+        } else {
+            now
+        };
         self.phase = Phase::Idle {
             due_at: now + jittered(period),
-            hurry_at: paced_at.max(back_at),
+            hurry_at: paced_at.max(back_at).max(short_until),
         };
         self.schedule_delivery(now);
         true

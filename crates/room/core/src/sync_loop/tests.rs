@@ -83,6 +83,36 @@ fn syncs_follow_the_rooms_period_and_sooner_in_a_hurry() {
 }
 
 #[test]
+fn a_hurry_pauses_after_a_parent_had_too_little() {
+    let mut node = Node::new();
+    node.sync_loop = SyncLoop::new(false, START);
+    let mut ledger = crate::ledger::Ledger::new();
+    let mut pause_after = |node: &mut Node, slots: u32| {
+        let sync = node.begin();
+        let mut request = node.room.poll_sync(node.now);
+        request.demand.slots = slots;
+        let terms = crate::ledger::LeaseTerms::default();
+        let reply = ledger.handle_sync(request.clone(), terms, ledger.as_of());
+        node.room.handle_reply(reply.clone(), node.now);
+        let exchange = Exchange {
+            reply,
+            upstream_sync: None,
+            other_sync_back_after: None,
+            root_lease: None,
+        };
+        let both = (&request, &exchange);
+        let present =
+            node.sync_loop
+                .handle_exchange(sync.round, both, &node.room, |period| period, node.now);
+        assert!(present);
+        node.sync_loop.request_sync();
+        node.deadline()
+    };
+    assert_eq!(pause_after(&mut node, 1), Some(DurationMs::ZERO));
+    assert_eq!(pause_after(&mut node, 9_999), Some(PAUSE_WHEN_SHORT));
+}
+
+#[test]
 fn a_sync_that_timed_out_is_repeated_after_a_pause() {
     let mut node = Node::new();
     let lost = node.begin();
