@@ -286,9 +286,9 @@ impl Tries {
 /// writes as if it had nothing to leave. As many data centers wait in one round trip of the nearest
 /// one, where hundreds send a request a second.
 pub const LEFT_MAX: usize = 128;
-/// Longest request that is left, in bytes: several times the longest of a busy data center. Longer
+/// Longest request that is left, in bytes: twice the longest of a busy data center. Longer
 /// ones, with hundreds of ended sessions, are rare.
-pub const LEFT_BYTES_MAX: usize = 4_096;
+pub const LEFT_BYTES_MAX: usize = 8_192;
 /// Time after the newest request was left until a store may forget all that are: longer than any
 /// sender waits.
 pub const LEFT_FOR: DurationMs = DurationMs(10_000);

@@ -213,7 +213,9 @@ impl Ledger {
     /// named, if it was a later one.
     pub(super) fn start_over(&mut self, lease_terms: LeaseTerms, above: Option<Incarnation>) {
         let latest = above.map_or(self.incarnation, |other| other.max(self.incarnation));
-        let incarnation = latest.next(self.store.identity.0);
+        // A store may lose its record twice while children name the same earlier incarnation. With
+        // one name for both ledgers the root would take the grants of one for those of the other.
+        let incarnation = latest.next(self.store.identity.0 ^ self.incarnation.0);
         self.probation = None;
         if self.upstream.is_some() {
             self.begin_incarnation_below(incarnation);

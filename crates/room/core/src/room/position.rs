@@ -70,7 +70,7 @@ impl Room {
         } else {
             ask_after
         };
-        let told = if visit.gets_page {
+        let interval = if visit.gets_page {
             ask_after.max(PAGE_RELOAD)
         } else {
             ask_after
@@ -80,7 +80,7 @@ impl Room {
                 // Nobody would learn that it is counted here.
                 return ticket.counted_until;
             }
-            Some(self.waiting.handle_refresh(&ticket, rank, told, now))
+            Some(self.waiting.handle_refresh(&ticket, rank, interval, now))
         });
         let position = QueuePosition {
             reason,

@@ -327,3 +327,17 @@ fn a_first_start_that_is_assumed_empty_opens_at_once() {
     let (ledger, _) = grant(ledger, &witness, START);
     assert!(ledger.reserve().is_some());
 }
+
+#[test]
+fn ledgers_after_two_losses_have_different_names_though_children_name_the_same_earlier_one() {
+    let before = Incarnation(7).next(1);
+    let follower_of = |fresh: u64| {
+        let mut ledger = Ledger::below_root(Incarnation(fresh), DataCenterId(1));
+        let mut sync_request = request(1, 5, 0);
+        sync_request.parent = Some(before);
+        ledger.handle_sync(sync_request, LeaseTerms::default(), START);
+        ledger.incarnation()
+    };
+    assert!(follower_of(8).ordinal() > before.ordinal());
+    assert_ne!(follower_of(8), follower_of(9));
+}
