@@ -79,7 +79,7 @@ pub const fn name_of(fault: &FaultKind) -> &'static str {
 }
 
 /// Number of names that [`name_of`] has.
-pub const NAMES: usize = 16;
+pub const NAMES: usize = 17;
 
 /// Returns the end of a fault, from the start of the run.
 fn over_at(fault: &FaultPlan) -> DurationMs {
