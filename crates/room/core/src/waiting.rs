@@ -89,8 +89,10 @@ impl WaitingBook {
         self.schedule.advance(now);
         self.sweep(now);
         let from = self.counted_until(ticket, now).max(now);
-        let due = now + overdue_after(interval).min(COUNTED_MAX.less(COUNT_GRAIN));
-        let until = due.ceil_to(COUNT_GRAIN).max(from);
+        let after = overdue_after(interval);
+        let grain = forecast::grain_of(after);
+        let due = now + after.min(COUNTED_MAX.less(grain));
+        let until = due.ceil_to(grain).max(from);
         self.schedule.add(rank, (from, until), 1, now);
         self.remember(ticket.visitor, until, false);
         until

@@ -11,39 +11,67 @@ use super::schedule::COUNT_GRAIN;
 use crate::time::{DurationMs, Timestamp};
 use crate::watermark::{WaitingCounts, compact_buckets};
 
-/// Times of a forecast in milliseconds after the edge of the grid at which it begins.
-///
-/// Up to [`STEPS_UNTIL`] every change is at one of them. Later ones are up to two seconds apart,
-/// and between two of them the count is a line. If they were further apart, visitors who refresh
-/// together would be counted for too long.
-const OFFSETS: [u64; POINTS] = offsets();
-const POINTS: usize = 48;
-const STEPS_UNTIL: u64 = 4_000;
+/// Times of a forecast. They get further apart, and are on the grids on which visitors run out
+/// ([`grain_of`]), so that every change is at one of them.
+const POINTS: usize = 51;
+/// Time up to which they are [`COUNT_GRAIN`] apart.
+const FINE_UNTIL: u64 = 4_000;
+/// Time up to which they are [`MIDDLE_GRAIN`] apart; later ones are [`COARSE_GRAIN`] apart.
+const MIDDLE_UNTIL: u64 = 8_000;
+const MIDDLE_GRAIN: u64 = 1_000;
+const COARSE_GRAIN: u64 = 2_000;
 
-const fn offsets() -> [u64; POINTS] {
+/// Times in milliseconds after the edge at which a forecast begins, by the place of that edge on
+/// the coarsest grid.
+const OFFSETS: [[u64; POINTS]; 4] = [
+    offsets(0),
+    offsets(COUNT_GRAIN.0),
+    offsets(2 * COUNT_GRAIN.0),
+    offsets(3 * COUNT_GRAIN.0),
+];
+
+const fn offsets(place: u64) -> [u64; POINTS] {
     let mut offsets = [0; POINTS];
     let mut at = 1;
     while at < POINTS {
         let before = offsets[at - 1];
-        offsets[at] = before
-            + if before < STEPS_UNTIL {
-                COUNT_GRAIN.0
-            } else if before < 8_000 {
-                1_000
-            } else {
-                2_000
-            };
+        let grain = if before < FINE_UNTIL {
+            COUNT_GRAIN.0
+        } else if before < MIDDLE_UNTIL {
+            MIDDLE_GRAIN
+        } else {
+            COARSE_GRAIN
+        };
+        let next = (place + before + 1).next_multiple_of(grain);
+        offsets[at] = next - place;
         at += 1;
     }
     offsets
 }
 
+fn offsets_from(edge: Timestamp) -> &'static [u64; POINTS] {
+    let place = edge.0 % COARSE_GRAIN / COUNT_GRAIN.0;
+    &OFFSETS[usize::try_from(place).unwrap_or(0) % OFFSETS.len()]
+}
+
+/// Returns the grid on which a visitor runs out that does so after this time: those who do so
+/// later need not be exact, and a forecast has few times.
+pub(super) fn grain_of(after: DurationMs) -> DurationMs {
+    DurationMs(if after.0 <= FINE_UNTIL {
+        COUNT_GRAIN.0
+    } else if after.0 <= MIDDLE_UNTIL {
+        MIDDLE_GRAIN
+    } else {
+        COARSE_GRAIN
+    })
+}
+
 /// Longest time for which a visitor is counted without a refresh: the longest refresh interval of
-/// about 61 s, a quarter of it, a second, and a second by which clocks may differ.
-pub const COUNTED_MAX: DurationMs = DurationMs(79_000);
+/// about 61 s, a quarter of it, a second, the grid, and a second by which clocks may differ.
+pub const COUNTED_MAX: DurationMs = DurationMs(81_000);
 
 /// Time after which nothing of a forecast counts: [`COUNTED_MAX`], rounded up.
-const OVER_AFTER: u64 = 80_000;
+const OVER_AFTER: u64 = 82_000;
 
 /// Counts of one rank at the times of a forecast.
 pub type ForecastCounts = [i64; POINTS];
@@ -117,8 +145,8 @@ impl WaitingForecast {
         let mut sum = Self::of_ranks(&ranks, now);
         for (part, at) in parts {
             let from = at.floor_to(COUNT_GRAIN);
-            for (point, offset) in OFFSETS.into_iter().enumerate() {
-                let counts = part.counts_at(from + DurationMs(offset));
+            for (point, offset) in offsets_from(sum.from).iter().enumerate() {
+                let counts = part.counts_at(from + DurationMs(*offset));
                 sum.add_at(point, &counts);
             }
         }
@@ -128,7 +156,8 @@ impl WaitingForecast {
     /// Adds a change of the counts at a time. [`Self::accumulated`] makes counts of changes.
     pub(super) fn add_change(&mut self, at: Timestamp, change: &WaitingCounts) {
         let after = at.since(self.from).0;
-        let point = OFFSETS.partition_point(|offset| *offset < after);
+        let offsets = offsets_from(self.from);
+        let point = offsets.partition_point(|offset| *offset < after);
         if point < POINTS {
             self.add_at(point, change);
         }
@@ -185,7 +214,7 @@ impl WaitingForecast {
     /// Whether nobody is counted from a time on.
     fn is_over(&self, at: Timestamp) -> bool {
         let after = at.since(self.from).0;
-        let point = OFFSETS.partition_point(|offset| *offset <= after) - 1;
+        let point = self.point_at(after);
         let counts_nobody = |counts: &ForecastCounts| counts[point..].iter().all(|n| *n == 0);
         after >= OVER_AFTER || self.ranks.iter().all(|(_, counts)| counts_nobody(counts))
     }
@@ -203,31 +232,17 @@ impl WaitingForecast {
         if after >= OVER_AFTER {
             return WaitingCounts::new();
         }
-        let next = OFFSETS.partition_point(|offset| *offset <= after);
-        let point = next - 1;
-        if after < STEPS_UNTIL {
-            return self
-                .ranks
-                .iter()
-                .map(|(rank, counts)| (*rank, counts[point]))
-                .collect();
-        }
-        let begins = OFFSETS[point];
-        let ends = OFFSETS.get(next).copied().unwrap_or(OVER_AFTER);
-        let [since, width] = [after - begins, ends - begins].map(i128::from);
-        // Rounded as a sum from the front on, so that many small counts are right together.
-        let mut exact = 0i128;
-        let mut rounded = 0i128;
-        let counts = self.ranks.iter().map(|(rank, counts)| {
-            let from = i128::from(counts[point]);
-            let to = i128::from(counts.get(next).copied().unwrap_or(0));
-            exact += from * width + (to - from) * since;
-            let sum = (exact * 2 + width).div_euclid(width * 2);
-            let count = sum - rounded;
-            rounded = sum;
-            (*rank, i64::try_from(count).unwrap_or(0))
-        });
-        counts.collect()
+        let point = self.point_at(after);
+        let counts = self.ranks.iter();
+        counts
+            .map(|(rank, counts)| (*rank, counts[point]))
+            .collect()
+    }
+
+    /// Returns the last of its times that is not later.
+    fn point_at(&self, after: u64) -> usize {
+        let offsets = offsets_from(self.from);
+        offsets.partition_point(|offset| *offset <= after) - 1
     }
 
     /// Iterates over the counts at all times, by rank.
@@ -280,11 +295,14 @@ impl ReportedWaiting {
         self.forecast == other.forecast && self.counted_at == other.counted_at
     }
 
-    /// Returns the report as of a time by the clocks of most children.
+    /// Returns the report as of a time by the clocks of most children. Counts change at the edges
+    /// of their grid. Following it twice between two edges changes nothing, so that a ledger that
+    /// is read from a store before each request is the same as one that is kept.
     pub(crate) fn followed(self, clock_at: Timestamp) -> Self {
         if self.forecast.is_empty() {
             return self;
         }
+        let clock_at = clock_at.floor_to(COUNT_GRAIN);
         let own = Timestamp(clock_at.0.saturating_add_signed(self.ahead_ms));
         let at = (own - self.forecast.late).max(self.sent_at);
         if self.forecast.is_over(at) {
@@ -327,41 +345,40 @@ mod tests {
     }
 
     #[test]
-    fn later_counts_are_on_the_line_between_two_times() {
-        let mut forecast = WaitingForecast::of_ranks(&[Timestamp(1)], NOW);
-        forecast.add_change(BEGIN, &counts(&[(1, 80)]));
-        forecast.add_change(Timestamp(112_000), &counts(&[(1, -40)]));
-        forecast.add_change(Timestamp(160_000), &counts(&[(1, -40)]));
-        let forecast = forecast.accumulated();
-        assert_eq!(
-            totals(
-                &forecast,
-                [0, 10_000, 11_000, 12_000, 58_000, 59_000, 60_000]
-            ),
-            [80, 80, 60, 40, 40, 20, 0]
-        );
+    fn later_counts_change_exactly_as_well_wherever_the_forecast_begins() {
+        for begin in (100_000..110_000).step_by(500) {
+            let now = Timestamp(begin);
+            let mut forecast = WaitingForecast::of_ranks(&[Timestamp(1)], now);
+            forecast.add_change(now, &counts(&[(1, 100)]));
+            for left in (500..81_000).step_by(500) {
+                let at = Timestamp(begin + left);
+                if at.ceil_to(grain_of(DurationMs(left))) == at {
+                    forecast.add_change(at, &counts(&[(1, -1)]));
+                }
+            }
+            let forecast = forecast.accumulated();
+            let mut expected = 100;
+            for left in (500..81_000).step_by(500) {
+                let at = Timestamp(begin + left);
+                if at.ceil_to(grain_of(DurationMs(left))) == at {
+                    expected -= 1;
+                }
+                let found = forecast.counts_at(at).total();
+                assert_eq!(found, expected, "{left} ms after {begin}");
+            }
+        }
     }
 
     #[test]
     fn the_last_visitors_run_out_by_the_longest_time() {
         let forecast = WaitingForecast::constant(&counts(&[(1, 16)]), NOW);
-        assert_eq!(totals(&forecast, [78_000, 79_000, 80_000]), [16, 8, 0]);
+        assert_eq!(totals(&forecast, [79_000, 81_999, 82_000]), [16, 16, 0]);
+        assert!(
+            OFFSETS
+                .iter()
+                .all(|offsets| offsets[POINTS - 1] + COARSE_GRAIN >= OVER_AFTER)
+        );
         const { assert!(COUNTED_MAX.0 < OVER_AFTER) };
-    }
-
-    #[test]
-    fn many_small_counts_are_right_together() {
-        let ranks: Vec<Timestamp> = (0..60).map(|n| Timestamp(n * 1_000)).collect();
-        let mut forecast = WaitingForecast::of_ranks(&ranks, NOW);
-        let one_each = ranks.iter().map(|rank| (*rank, 1)).collect();
-        forecast.add_change(BEGIN, &one_each);
-        let ends = ranks.iter().map(|rank| (*rank, -1)).collect();
-        forecast.add_change(Timestamp(120_000), &ends);
-        let forecast = forecast.accumulated();
-        for (ms, expected) in [(18_000, 60), (18_500, 45), (19_000, 30), (19_500, 15)] {
-            let [found] = totals(&forecast, [ms]);
-            assert!((found - expected).abs() <= 1, "{ms}: {found}");
-        }
     }
 
     #[test]
@@ -373,7 +390,7 @@ mod tests {
         let other = other.accumulated();
         let sum = WaitingForecast::sum([(&one, NOW), (&other, NOW)].into_iter(), NOW);
         assert_eq!(totals(&sum, [0, 1_500]), [3, 6]);
-        let late = before + DurationMs(80_000);
+        let late = before + DurationMs(82_000);
         assert!(WaitingForecast::sum([(&one, late)].into_iter(), late).is_empty());
     }
 

@@ -144,8 +144,8 @@ fn a_count_that_no_node_can_have_written_does_not_hold() {
         refresh(&mut book, ticket, now);
         total(&mut book, now)
     };
-    assert_eq!(counted_now(written(79_000)), 0, "another node counts it");
-    assert_eq!(counted_now(written(79_500)), 1);
+    assert_eq!(counted_now(written(81_000)), 0, "another node counts it");
+    assert_eq!(counted_now(written(81_500)), 1);
     assert_eq!(counted_now(written(u64::MAX - now)), 1);
 }
 
@@ -153,7 +153,7 @@ fn a_count_that_no_node_can_have_written_does_not_hold() {
 fn the_longest_interval_is_counted_and_not_longer() {
     let mut book = WaitingBook::new(10);
     let ticket = refresh_after(&mut book, ticket(1), 61_000, 10_000);
-    assert_eq!(ticket.counted_until, Some(Timestamp(87_500)));
+    assert_eq!(ticket.counted_until, Some(Timestamp(88_000)));
     let absurd = refresh_after(&mut book, ticket, u64::MAX, 10_001);
     assert!(absurd.counted_until <= Some(Timestamp(10_001) + COUNTED_MAX));
 }

@@ -71,9 +71,9 @@ impl Counts {
 }
 
 /// Returns the time after a response by which a visitor who was to refresh after `interval` is
-/// overdue: a quarter late, two seconds, and the granularity of counts.
+/// overdue: a quarter late, a second, and the grid of counts.
 pub(super) fn overdue_after(interval: DurationMs) -> DurationMs {
-    DurationMs(interval.0 + interval.0 / 4 + 2_000)
+    DurationMs(interval.0 + interval.0 / 4 + 3_500)
 }
 
 impl Checkers {

@@ -140,7 +140,7 @@ fn a_request_of_a_busy_data_center_is_short_enough_and_a_longer_one_is_not_left(
     request.admitted = vec![(Minute(28_240_545), 10_000); MINUTES_KEPT];
     let length = encode(&request).map(|bytes| bytes.len());
     assert!(
-        length.is_some_and(|length| length < LEFT_BYTES_MAX / 2),
+        length.is_some_and(|length| length < LEFT_BYTES_MAX * 3 / 4),
         "{length:?}"
     );
     request.revocations = vec![request.revocations[0]; 400];
