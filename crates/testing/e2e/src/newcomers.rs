@@ -17,12 +17,6 @@ use anteroom_testkit::load::{Latencies, NewcomerLog};
 
 use self::sweep::Sweep;
 
-/// Part of a minute's admissions that one second may use. The rest of a second's visitors may
-/// have to wait, so they do not count as queued for nothing.
-const SECONDS_PART: u32 = 30;
-/// Least admissions of a second, for small limits.
-const SECOND_MIN: u32 = 3;
-
 /// Time in which an admitted visitor gets its page, if the machine is not too slow.
 const PAGE_WITHIN: Duration = Duration::from_secs(1);
 

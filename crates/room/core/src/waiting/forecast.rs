@@ -267,7 +267,7 @@ pub struct ReportedWaiting {
 /// Most by which the clock of a child may differ from those of the others for its forecast to be
 /// followed by the same clock. So a visitor whose count passes from one child to another at a time
 /// is in the sums once, whatever the time is.
-const CLOCKS_AGREE: i64 = 2_000;
+const AHEAD_MAX: i64 = 2_000;
 
 impl ReportedWaiting {
     /// Makes a report that a child sent at a time by its clock. `clock_at` is the time by the
@@ -275,7 +275,7 @@ impl ReportedWaiting {
     pub(crate) fn new(forecast: WaitingForecast, sent_at: Timestamp, clock_at: Timestamp) -> Self {
         let [own, other] = [sent_at, clock_at].map(|at| i64::try_from(at.0).unwrap_or(i64::MAX));
         let ahead_ms = own.saturating_sub(other);
-        let agrees = ahead_ms.abs() <= CLOCKS_AGREE;
+        let agrees = ahead_ms.abs() <= AHEAD_MAX;
         let reported = Self {
             forecast,
             sent_at,

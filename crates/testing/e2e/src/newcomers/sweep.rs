@@ -6,7 +6,7 @@ use std::time::Duration;
 use anteroom_room::rules::Limits;
 use anteroom_testkit::load::{NewcomerLog, RequestOutcome, Visit};
 
-use super::{Ahead, Findings, SECOND_MIN, SECONDS_PART};
+use super::{Ahead, Findings};
 
 /// Length of a rank: a ticket holds the second in which its visitor came.
 const ONE_RANK: Duration = Duration::from_secs(1);
@@ -222,7 +222,7 @@ impl<'a> Sweep<'a> {
         let waiting = self.waiting.count();
         let newcomers = self.asking + waiting;
         let minute = u64::from(self.limits.new_users_per_minute);
-        let second = u64::from((self.limits.new_users_per_minute / SECONDS_PART).max(SECOND_MIN));
+        let second = u64::from(self.limits.admissions_per_second());
         let is_free = self.active + newcomers <= u64::from(self.limits.total_active_users)
             && self.admitted_in_minute + newcomers <= minute
             && self.admitted_in_second + newcomers <= second;
