@@ -78,6 +78,16 @@ async fn of_ten_thousand_visitors_exactly_a_minutes_limit_is_admitted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_burst_of_less_than_two_seconds_admissions_sees_no_page() {
+    let stage = Stage::open(limits(100, 60), "5m").await;
+    let address = stage.address.get().unwrap();
+    // A second has six admissions. The others wait for those of the next one.
+    let (entered, _) = rush(address, "/", 10, 10).await;
+    assert_eq!(entered, 10);
+    stage.assert_within_limits();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_allocation_keeps_both_limits_at_one_node() {
     let data = tempfile::tempdir().unwrap();
     let mut text = "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\n".to_owned();

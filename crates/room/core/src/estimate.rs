@@ -14,8 +14,7 @@ const SLOTS: usize = 60;
 const QUICK_SLOTS: u64 = 6;
 /// Shortest time of measurement before the first estimate.
 const MEASURE_FIRST: DurationMs = DurationMs(10_000);
-/// Refresh interval at the front of the queue. Two seconds: a free slot stays empty for one on
-/// average.
+/// Refresh interval at the front of the queue, for those whose turn does not come sooner.
 pub const REFRESH_AFTER_FIRST: DurationMs = DurationMs(2_000);
 /// Refresh interval far back in the queue.
 pub const REFRESH_AFTER_LAST: DurationMs = DurationMs(60_000);
@@ -24,10 +23,27 @@ pub const REFRESH_AFTER_LAST: DurationMs = DurationMs(60_000);
 /// every further sixteen.
 const AT_THE_FRONT: u64 = 16;
 
-/// Times for which the ledger forecasts ending seats. No visitor refreshes later than its turn may
-/// come, however slowly the queue moves.
-pub const LOOK_AHEAD: [DurationMs; 4] = [
-    REFRESH_AFTER_FIRST,
+/// Time ahead for which slots that come free count as free. Visitors within the watermark have
+/// refreshed by then. If it were longer, many would be within it, and the first to refresh would
+/// enter before those who came earlier. If it were shorter, free slots would wait for one visitor.
+pub const WATERMARK_AHEAD: DurationMs = DurationMs(1_000);
+
+/// Times for which the ledger forecasts free slots. No visitor refreshes later than its turn may
+/// come, however slowly the queue moves. The first ones are close together, so that those who are
+/// soon to enter refresh in their order.
+pub const LOOK_AHEAD: [DurationMs; 15] = [
+    DurationMs(500),
+    DurationMs(750),
+    WATERMARK_AHEAD,
+    DurationMs(1_250),
+    DurationMs(1_500),
+    DurationMs(1_750),
+    DurationMs(2_000),
+    DurationMs(2_500),
+    DurationMs(3_000),
+    DurationMs(4_000),
+    DurationMs(5_000),
+    DurationMs(7_000),
     DurationMs(10_000),
     DurationMs(25_000),
     REFRESH_AFTER_LAST,
@@ -38,7 +54,7 @@ pub const LOOK_AHEAD: [DurationMs; 4] = [
 /// first of these times at which its turn may come.
 #[must_use]
 pub fn refresh_before_turn(ahead: u32, slots: &[u32; LOOK_AHEAD.len()]) -> DurationMs {
-    let mut latest = REFRESH_AFTER_FIRST;
+    let mut latest = LOOK_AHEAD[0];
     for (there, after) in slots.iter().zip(LOOK_AHEAD) {
         if ahead < *there {
             break;
@@ -215,10 +231,11 @@ mod tests {
 
     #[test]
     fn a_visitor_refreshes_before_its_turn_may_come() {
-        let slots = [2, 10, 10, 40];
-        let latest = [0, 2, 10, 39, 40].map(|ahead| refresh_before_turn(ahead, &slots).0);
-        assert_eq!(latest, [2_000, 2_000, 25_000, 25_000, 60_000]);
-        assert_eq!(refresh_before_turn(0, &[0; 4]), REFRESH_AFTER_LAST);
+        let mut slots = [40; LOOK_AHEAD.len()];
+        slots[..4].copy_from_slice(&[2, 10, 10, 12]);
+        let latest = [0, 2, 10, 11, 12].map(|ahead| refresh_before_turn(ahead, &slots).0);
+        assert_eq!(latest, [500, 500, 1_000, 1_000, 1_250]);
+        assert_eq!(refresh_before_turn(40, &slots), REFRESH_AFTER_LAST);
     }
 
     #[test]

@@ -398,7 +398,8 @@ pub struct Snapshot {
     pub root_as_of: Timestamp,
     /// Waiting visitors who may take a slot.
     pub watermark: Watermark,
-    /// Slots that come free before the next period; the watermark follows from them.
+    /// Slots that come free within [`crate::estimate::WATERMARK_AHEAD`]; the watermark follows from
+    /// them.
     pub slots: u32,
     /// Slots that come free before the end of a round of `random`, which is longer.
     pub slots_in_round: u32,
@@ -421,6 +422,9 @@ pub struct Snapshot {
     pub seats_owed: u32,
     /// Admissions that may still be granted now, pacing included.
     pub admissions_free: u32,
+    /// Whether none is free because the last second's are used up, while the minute has more and
+    /// nobody waits. A newcomer then waits for the next second's.
+    pub is_second_used_up: bool,
     /// Admissions by minute, oldest first, the running minute last.
     pub admitted: Vec<(Minute, u32)>,
     /// Number of all waiting visitors.
@@ -454,7 +458,8 @@ impl Snapshot {
     #[must_use]
     pub fn is_exhausted(&self, now: Timestamp) -> bool {
         let is_closed = self.reopens_at.is_some_and(|at| now < at);
-        self.seats_free == 0 || self.admissions_free == 0 || is_closed
+        let has_admissions = self.admissions_free > 0 || self.is_second_used_up;
+        self.seats_free == 0 || !has_admissions || is_closed
     }
 
     /// Takes out a waiting visitor who was admitted since.

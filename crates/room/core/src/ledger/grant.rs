@@ -208,18 +208,18 @@ impl Ledger {
         saturating_u32(left.min(self.admissions_in_windows()))
     }
 
-    /// Returns the admissions that may be granted at `at` or within the next second. Where the
-    /// minute has some left and nobody waits, a newcomer waits for one: a second's admissions come
-    /// free all the time.
-    pub(super) fn admissions_free_soon(&self, at: Timestamp) -> u32 {
+    /// Whether a second's admissions are used up, while the minute has more and nobody waits.
+    pub(super) fn is_second_used_up(&self, at: Timestamp) -> bool {
         let minute = at.minute();
-        let free = self.admissions_free(at, minute);
-        if free > 0 || self.upstream.is_some() || self.waiting_total() > 0 {
-            return free;
+        if self.upstream.is_some()
+            || self.waiting_total() > 0
+            || self.admissions_free(at, minute) > 0
+        {
+            return false;
         }
         let used = u64::from(self.admitted_in(minute)) + self.admissions_leased(minute);
-        let has_some = self.admissions_allowed(at, minute) > used;
-        u32::from(has_some && minute >= self.recent.open_from && self.is_minute_open())
+        let has_more = self.admissions_allowed(at, minute) > used;
+        has_more && minute >= self.recent.open_from && self.is_minute_open()
     }
 
     /// Returns the admissions of `minute` in the children's balances.

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use super::closing::CLOCKS_APART;
 use super::grant::saturating_u32;
 use super::{DepartedChild, Ledger, Upstream};
-use crate::estimate::{LOOK_AHEAD, REFRESH_AFTER_FIRST};
+use crate::estimate::{LOOK_AHEAD, WATERMARK_AHEAD};
 use crate::id::DataCenterId;
 use crate::order::ROUND;
 use crate::sync::{ClosedBy, RoomFacts, Snapshot};
@@ -89,7 +89,7 @@ impl Ledger {
 
     fn own_snapshot(&self, here: &LocalView) -> Snapshot {
         let at = here.as_of;
-        let slots = self.slots_before(at + REFRESH_AFTER_FIRST, at);
+        let slots = self.slots_before(at + WATERMARK_AHEAD, at);
         Snapshot {
             as_of: at,
             root_as_of: at,
@@ -105,6 +105,7 @@ impl Ledger {
             seats_free: here.seats_free,
             seats_owed: saturating_u32(self.sums.unmet().claims()),
             admissions_free: here.admissions_free,
+            is_second_used_up: self.is_second_used_up(at),
             admitted: self.sums.admitted.iter().map(|(&m, &n)| (m, n)).collect(),
             waiting: self.waiting_total(),
             queue: self.sums.compact_queue(),
@@ -188,7 +189,8 @@ impl Ledger {
 
     /// Returns the seats that are neither taken nor owed, or that end until `soon`.
     fn seats_before(&self, soon: Timestamp, terms: RoomFacts) -> u64 {
-        let ending = self.sums.row.between(Timestamp::ZERO, soon);
+        let ended_before = soon - self.usual_closing_lag();
+        let ending = self.sums.row.between(Timestamp::ZERO, ended_before);
         let ending = u64::try_from(ending).unwrap_or(0);
         let taken = u64::from(self.active()) + u64::from(self.phantoms());
         let taken = taken + self.sums.unmet().claims();
@@ -198,13 +200,18 @@ impl Ledger {
     /// Returns the time at which the next ending seat can be granted: all clocks have passed its
     /// end, and all nodes have reported it.
     fn next_free_at(&self, at: Timestamp) -> Timestamp {
+        let late = self.usual_closing_lag();
+        self.sums.row.next_end(at - late) + late
+    }
+
+    /// Returns the time from the end of a seat until it can be granted again, as a rule.
+    fn usual_closing_lag(&self) -> DurationMs {
         let apart = if self.sums.data_centers() > 1 {
             CLOCKS_APART
         } else {
             DurationMs::ZERO
         };
-        let late = apart + CLOSING_DELAY;
-        self.sums.row.next_end(at - late) + late
+        apart + CLOSING_DELAY
     }
 
     /// Returns the admissions of a minute by data center, if the allocation needs them.
@@ -261,7 +268,7 @@ impl LocalView {
             closing_lag: slowest.map_or(DurationMs::ZERO, |slowest| at.since(slowest)),
             nodes: members.fold(0u32, |sum, member| sum.saturating_add(member.nodes)),
             seats_free: ledger.seats_to_admit(),
-            admissions_free: ledger.admissions_free_soon(at),
+            admissions_free: ledger.admissions_free(at, at.minute()),
             longest_known: ledger.longest_seat,
         }
     }

@@ -116,6 +116,10 @@ impl Wishes {
         }
     }
 
+    fn len(&self) -> usize {
+        self.until.len()
+    }
+
     fn begin_request(&mut self, now: Timestamp) -> u32 {
         self.has_unreported = false;
         self.until.retain(|_, until| *until > now);
@@ -202,6 +206,11 @@ impl Demand {
     /// Notes an eligible visitor who found no slot here, and who may take one until then.
     pub(super) fn note_missing_slot(&mut self, visitor: VisitorId, until: Timestamp) {
         self.slots.note(visitor, until);
+    }
+
+    /// Returns the number of visitors who wish for a slot here, at the newest request and since.
+    pub(super) fn wishes(&self) -> usize {
+        self.slots.len()
     }
 
     /// Notes that a visitor does not wait for a slot any more. One that is under way may still

@@ -155,6 +155,41 @@ fn visitors_enter_up_to_the_number_of_seats_and_more_wait() {
     assert_eq!(position.wait, None, "unknown without measurements");
 }
 
+/// Returns the verdict about a newcomer who has not waited yet.
+fn newcomer(pair: &mut Pair, id: u8) -> Verdict {
+    let visit = Visit {
+        visitor: VisitorId([id; 16]),
+        ticket: None,
+        may_sync: true,
+        gets_page: false,
+    };
+    pair.room.handle_visit(visit, pair.now)
+}
+
+#[test]
+fn newcomers_wait_for_the_next_seconds_admissions_unless_they_are_a_queue() {
+    let mut pair = Pair::new(rules(100, 60));
+    (0..6).for_each(|_| {
+        pair.admit();
+    });
+    pair.sync();
+    assert!(pair.room.snapshot.is_second_used_up);
+    for id in 1..=7 {
+        assert_eq!(newcomer(&mut pair, id), Verdict::SyncWithParent, "{id}");
+    }
+    for id in 8..=9 {
+        assert!(
+            matches!(newcomer(&mut pair, id), Verdict::Queue(..)),
+            "{id}"
+        );
+    }
+    pair.sync();
+    assert!(
+        !pair.room.snapshot.is_second_used_up || pair.room.snapshot.waiting == 0,
+        "who waits comes first"
+    );
+}
+
 #[test]
 fn the_minutes_limit_holds_and_the_next_minute_brings_new_slots() {
     let mut pair = Pair::new(rules(100, 2));

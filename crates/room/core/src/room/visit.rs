@@ -41,7 +41,7 @@ impl Room {
         if !self.is_eligible(visit) {
             // Newcomers who have used up the spare slots ask for more.
             let is_open = self.snapshot.watermark == Watermark::Open;
-            if visit.may_sync && is_open {
+            if visit.may_sync && is_open && !self.is_next_second_taken() {
                 self.wish(visit, WAIT_MAX, now);
                 return Verdict::SyncWithParent;
             }
@@ -94,13 +94,20 @@ impl Room {
 
     /// Handles an empty lease: demands a slot, if the parent may have one.
     fn request_slot(&mut self, visit: Visit, now: Timestamp) -> Verdict {
-        if visit.may_sync && !self.is_parent_exhausted(now) {
+        if visit.may_sync && !self.is_parent_exhausted(now) && !self.is_next_second_taken() {
             self.wish(visit, WAIT_MAX, now);
             return Verdict::SyncWithParent;
         }
         let verdict = self.queue(visit, QueueReason::Full, now);
         self.wish(visit, SYNC_PERIOD.times(2), now);
         verdict
+    }
+
+    /// Whether a second's admissions are used up, and the next one's are too few for those who
+    /// wish for one here. Then it is a queue, and the page says so at once.
+    fn is_next_second_taken(&self) -> bool {
+        let each = self.rules.limits.admissions_per_second();
+        self.snapshot.is_second_used_up && self.demand.wishes() > each as usize
     }
 
     fn wish(&mut self, visit: Visit, lasts: DurationMs, now: Timestamp) {

@@ -163,7 +163,8 @@ impl RoomHandle {
     /// another sync may help.
     pub(super) async fn sync_with_parent(&self, deadline: &mut WaitDeadline) -> bool {
         let rounds = &self.rounds;
-        let Some(wanted) = deadline.begin(*rounds.round.borrow()) else {
+        let is_second_used_up = self.locked(|room, _| room.snapshot().is_second_used_up);
+        let Some(wanted) = deadline.begin(*rounds.round.borrow(), is_second_used_up) else {
             return false;
         };
         let ends_at = rounds.instant(deadline.ends_at());

@@ -74,7 +74,9 @@ impl Simulation {
         let index = request.node;
         self.check_wait(&request);
         let node = &mut self.deployment.nodes[index as usize];
-        let Some(wanted) = request.wait_deadline.begin(node.sync_loop.round()) else {
+        let is_second_used_up = node.room.snapshot().is_second_used_up;
+        let round = node.sync_loop.round();
+        let Some(wanted) = request.wait_deadline.begin(round, is_second_used_up) else {
             request.flow.set_may_sync(false);
             self.decide(request);
             return;

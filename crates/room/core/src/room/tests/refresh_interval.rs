@@ -20,7 +20,7 @@ fn a_visitor_within_the_watermark_refreshes_when_a_seat_comes_free() {
     let mut pair = full(1);
     let (ticket, _) = pair.queue(None);
     pair.queue(Some(ticket));
-    pair.wait(8_800);
+    pair.wait(9_400);
     pair.sync();
     let (ticket, position) = pair.queue(Some(ticket));
     let free_at = pair.room.snapshot.next_free_at;

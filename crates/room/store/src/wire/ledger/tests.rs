@@ -220,7 +220,8 @@ fn below_root() -> Ledger {
         closed_by: Some(ClosedBy::MissingReports(2)),
         epoch: Epoch(4),
         seats_free: 17,
-        slots_ahead: [1, 2, 3, 4],
+        is_second_used_up: true,
+        slots_ahead: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13],
         seats_owed: 2,
         rejected_through: 3,
         ..Snapshot::default()
