@@ -17,7 +17,8 @@
 //! # Leases that nobody uses any more
 //!
 //! Admissions end with their minute, and with their lease. When all clocks have passed that end,
-//! what was outstanding counts as used at that moment. A later report of it counts nothing.
+//! what was outstanding counts as used at that moment. A later report of it counts nothing. The
+//! first report after a store came back counts all the same: the record may lack the grant.
 
 use alloc::vec::Vec;
 
@@ -131,12 +132,13 @@ impl Ledger {
             let known = known.iter().find(|(of, _)| *of == minute);
             known.map_or(0, |(_, count)| *count)
         };
+        // A record that came back may lack the grant, and then it never counted it as ended.
+        let may_lack = self.probation.is_some() && child.is_none_or(|child| !child.has_reported);
         let open_from = self.recent.open_from;
-        let open = request
-            .admitted
-            .iter()
-            .filter(|(minute, _)| *minute >= open_from);
-        let used = open.map(|&(minute, count)| u64::from(count.saturating_sub(before(minute))));
+        let uncounted = request.admitted.iter();
+        let uncounted = uncounted.filter(|(minute, _)| may_lack || *minute >= open_from);
+        let used =
+            uncounted.map(|&(minute, count)| u64::from(count.saturating_sub(before(minute))));
         let used = used.sum();
         self.recent.add(used, self.as_of);
     }

@@ -6,6 +6,7 @@ use alloc::collections::VecDeque;
 use super::*;
 use crate::record_view::RecordView;
 use crate::split_mix::SplitMix;
+use crate::store::Identity;
 
 /// Node as a ledger sees it: it uses what it is granted, and reports in absolute counts.
 struct TestChild {
@@ -144,6 +145,31 @@ fn admissions_of_an_ended_lease_count_until_its_child_cannot_use_them() {
     }
     // A lease, the difference of clocks, the second, and the syncs that show that it is over.
     assert_eq!(granted_at, Some(10_000 + 10_000 + 1_000 + 1_500));
+}
+
+#[test]
+fn a_grant_that_a_store_lost_counts_though_its_minute_is_over() {
+    let mut ledger = Ledger::new();
+    let (mut one, mut other) = (
+        TestChild::new(1, NewUsersWindow::Sliding),
+        TestChild::new(2, NewUsersWindow::Sliding),
+    );
+    one.sync(&mut ledger, 0, after(50_000));
+    other.sync(&mut ledger, 0, after(50_000));
+    let mut older = ledger.clone();
+    assert_eq!(one.sync(&mut ledger, 12, after(50_250)), 12);
+    one.use_up(12, after(55_000));
+    let store = StoreFacts {
+        identity: Identity(7),
+        ..older.store()
+    };
+    older.begin_probation(store, LeaseTerms::default());
+    for ms in [60_250, 60_500, 61_500] {
+        other.sync(&mut older, 0, after(ms));
+    }
+    one.sync(&mut older, 0, after(61_750));
+    let counted: u32 = older.recent.slots.iter().map(|(_, count)| count).sum();
+    assert_eq!(counted, 12);
 }
 
 #[test]
