@@ -22,7 +22,7 @@ use anteroom_room::ticket::Ticket;
 use anteroom_room::time::{DurationMs, Timestamp};
 
 use crate::outcome::{Invariant, Violation};
-use crate::scenario::model::{FaultKind, RoomPlan, Scenario};
+use crate::scenario::model::{FaultKind, Scenario};
 use count::Counts;
 use inside::Unseated;
 pub(crate) use no_waste::QueuedVisitor;
@@ -62,8 +62,6 @@ pub struct Checkers {
     /// Time after which a visitor is overdue whose room has an interval of its own.
     overdue_after: DurationMs,
     is_root_far: bool,
-    /// Whether visitors change data centers whose reports take longer than that.
-    is_roaming_far: bool,
     /// Time until which past faults may have effects.
     faults_until: Timestamp,
     /// Time as `faults_until`, without faults between data centers and the root. Active visitors do
@@ -141,8 +139,6 @@ impl Checkers {
         let hold = scenario.global_lease.max(LEASE_TTL) + far;
         let intervals = scenario.rooms.iter();
         let intervals = intervals.filter_map(|room| room.rules.refresh_interval);
-        let is_roaming = |room: &RoomPlan| room.behaviour.changes_data_center > 0.0;
-        let is_roaming = scenario.rooms.iter().any(is_roaming);
         Self {
             seats: Seats::new(rules.limits.total_active_users, tolerance),
             rate: Rate::new(rules.limits.new_users_per_minute, is_sliding, hold),
@@ -154,7 +150,6 @@ impl Checkers {
             slack: tolerance.times(2) + far,
             overdue_after: count::overdue_after(intervals.max().unwrap_or_default()),
             is_root_far: longest > FAR,
-            is_roaming_far: longest > FAR && is_roaming,
             faults_until: Timestamp::ZERO,
             local_faults_until: Timestamp::ZERO,
             seated_at: BTreeMap::new(),

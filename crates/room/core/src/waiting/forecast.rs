@@ -7,7 +7,6 @@
 
 use alloc::vec::Vec;
 
-use super::OVERDUE;
 use super::schedule::COUNT_GRAIN;
 use crate::time::{DurationMs, Timestamp};
 use crate::watermark::{WaitingCounts, compact_buckets};
@@ -85,9 +84,8 @@ pub const NOBODY: ForecastCounts = [0; POINTS];
 pub struct WaitingForecast {
     /// Edge of the grid at or before the time of the forecast, by the clock that made it.
     from: Timestamp,
-    /// Time by which it is followed later once it is older than [`OVERDUE`], because the next one
-    /// may be late. If visitors of a child far away ran out between two of its reports, they would
-    /// be counted only now and then. Before, nobody runs out who has refreshed since.
+    /// Time by which it is followed later, because the next one may be late. If visitors of a child
+    /// far away ran out between two of its reports, they would be counted only now and then.
     late: DurationMs,
     /// Counts by rank, rising.
     ranks: Vec<(Timestamp, ForecastCounts)>,
@@ -306,10 +304,7 @@ impl ReportedWaiting {
         }
         let clock_at = clock_at.floor_to(COUNT_GRAIN);
         let own = Timestamp(clock_at.0.saturating_add_signed(self.ahead_ms));
-        let at = own
-            .min(self.sent_at + OVERDUE)
-            .max(own - self.forecast.late)
-            .max(self.sent_at);
+        let at = (own - self.forecast.late).max(self.sent_at);
         if self.forecast.is_over(at) {
             return Self::default();
         }
@@ -384,24 +379,6 @@ mod tests {
                 .all(|offsets| offsets[POINTS - 1] + COARSE_GRAIN >= OVER_AFTER)
         );
         const { assert!(COUNTED_MAX.0 < OVER_AFTER) };
-    }
-
-    #[test]
-    fn a_late_report_is_followed_for_as_long_as_nobody_has_refreshed_unseen() {
-        let mut forecast = WaitingForecast::of_ranks(&[Timestamp(1)], NOW);
-        forecast.add_change(BEGIN, &counts(&[(1, 7)]));
-        for after in [1_000, 3_000, 12_000] {
-            forecast.add_change(BEGIN + DurationMs(after), &counts(&[(1, -1)]));
-        }
-        let forecast = forecast.accumulated().with_late_reports(DurationMs(10_000));
-        let counted = |after: u64| {
-            let reported = ReportedWaiting::new(forecast.clone(), BEGIN, BEGIN);
-            reported
-                .followed(BEGIN + DurationMs(after))
-                .counts()
-                .total()
-        };
-        assert_eq!([500, 1_000, 9_000, 13_000].map(counted), [7, 6, 6, 5]);
     }
 
     #[test]

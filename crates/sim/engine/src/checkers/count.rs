@@ -51,6 +51,8 @@ struct Waits {
     due_at: Timestamp,
     /// Time by which it is overdue, by any of its responses.
     overdue_at: Timestamp,
+    /// Data center of its newest response.
+    data_center: u32,
 }
 
 /// Range of the number of waiting visitors at a moment.
@@ -78,19 +80,29 @@ pub(super) fn overdue_after(interval: DurationMs) -> DurationMs {
 
 impl Checkers {
     /// Records a response that queued a visitor who had brought its ticket back. `is_copy`: with a
-    /// copy of the ticket. `node` responded.
+    /// copy of the ticket. `node` of `data_center` responded.
     pub(crate) fn handle_wait(
         &mut self,
         visitor: VisitorId,
-        (interval, is_copy, node): (DurationMs, bool, u32),
+        (interval, is_copy, node, data_center): (DurationMs, bool, u32, u32),
         now: Timestamp,
     ) {
+        let is_root_far = self.is_root_far;
         let counts = &mut self.counts;
         let overdue_at = now + overdue_after(interval);
         let known = counts.waiting.get(&visitor);
         let overdue_at = known.map_or(overdue_at, |known| known.overdue_at.max(overdue_at));
-        let due_at = now + interval;
-        counts.waiting.insert(visitor, Waits { due_at, overdue_at });
+        if let Some(known) = known.filter(|known| is_root_far && known.data_center != data_center) {
+            // A far root has reports of the two data centers that are a second or two apart. It
+            // counts the visitor twice, or not at all, when its count passes from one to the other.
+            *counts.doubtful.entry(known.overdue_at).or_insert(0) += 1;
+        }
+        let waits = Waits {
+            due_at: now + interval,
+            overdue_at,
+            data_center,
+        };
+        counts.waiting.insert(visitor, waits);
         counts.peak = counts.peak.max(counts.waiting.len());
         counts.unreported.push_back((now, node));
         if is_copy {
@@ -172,7 +184,7 @@ impl Checkers {
         // A wrong clock counts a visitor who changes the node too early or too late.
         // While no node asks, nobody learns the count.
         let is_known = counted_at + LAG + self.slack() >= now;
-        let is_settled = now >= self.counts.settled_at && is_known && !self.is_roaming_far;
+        let is_settled = now >= self.counts.settled_at && is_known;
         if is_within || !is_settled || self.tolerance > DurationMs::ZERO {
             return;
         }

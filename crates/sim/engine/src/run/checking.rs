@@ -169,7 +169,8 @@ impl Simulation {
             NodeReply::Queue(Some(ticket), position) => {
                 let interval = position.refresh_after.unwrap_or_default();
                 let visitor = ticket.visitor;
-                let how = (interval, is_copy, request.node);
+                let node = &self.deployment.nodes[request.node as usize];
+                let how = (interval, is_copy, request.node, node.data_center);
                 self.checkers.handle_wait(visitor, how, now);
             }
             NodeReply::Admit(ticket) => {
