@@ -318,6 +318,11 @@ impl StoredLedger {
                 "the store came back as another server: nobody is admitted until all nodes have \
                  reported again"
             ),
+            InitialLedger::FoundEmpty(..) => tracing::warn!(
+                room = %self.room,
+                "the store has no record of this room and may have lost it: nobody is admitted \
+                 until all earlier leases have ended"
+            ),
             _ => {}
         }
         Ok(opening.open(left, seen.store))
