@@ -221,7 +221,7 @@ fn below_root() -> Ledger {
         epoch: Epoch(4),
         seats_free: 17,
         is_second_used_up: true,
-        slots_ahead: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13],
+        slots_ahead: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
         seats_owed: 2,
         rejected_through: 3,
         ..Snapshot::default()
