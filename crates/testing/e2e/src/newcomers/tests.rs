@@ -102,13 +102,13 @@ fn a_visitor_behind_another_one_is_not_first() {
 fn a_used_up_minute_or_second_is_a_reason_to_wait() {
     let found = findings_with(9, 1, vec![admitted(0, 20), queued(100, 350)]);
     assert_eq!(found.first_though_free, 0);
-    // Of 90 in a minute, three may come in a second.
+    // Of 30 in a minute, three may come in a second.
     let mut visits: Vec<Visit> = (0..3).map(|_| admitted(0, 20)).collect();
     visits.push(queued(100, 350));
-    assert_eq!(findings_with(9, 90, visits.clone()).first_though_free, 0);
+    assert_eq!(findings_with(9, 30, visits.clone()).first_though_free, 0);
     visits.push(queued(1_100, 1_350));
     visits.remove(3);
-    assert_eq!(findings_with(9, 90, visits).first_though_free, 1);
+    assert_eq!(findings_with(9, 30, visits).first_though_free, 1);
 }
 
 #[test]
