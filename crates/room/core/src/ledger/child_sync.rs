@@ -22,8 +22,9 @@ const FAR: DurationMs = DurationMs(200);
 const CHANCE: u32 = 3;
 
 /// Round trip to the root from which on its reports may be so far apart that visitors who refresh
-/// every second run out in between.
-const LATE_REPORTS: DurationMs = DurationMs(700);
+/// every second run out in between. The newest trip may have been a fast one, so it is half of what
+/// the reports may be apart.
+const LATE_REPORTS: DurationMs = DurationMs(400);
 
 /// Fewest slots requested when the first visitors come and many are free: during a round trip many
 /// more visitors come.
