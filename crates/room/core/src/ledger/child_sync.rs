@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::children::add_admissions;
 use super::grant::saturating_u32;
-use super::{LeaseTerms, Ledger, Upstream};
+use super::{LeaseTerms, Ledger};
 use crate::id::{DataCenterId, NodeId};
 use crate::seats::{SHORTEST_INTERVAL, SeatRow};
 use crate::sync::{LeaseBalance, LeaseDemand, MINUTES_KEPT, SyncRequest};
@@ -22,9 +22,10 @@ const FAR: DurationMs = DurationMs(200);
 const CHANCE: u32 = 3;
 
 /// Round trip to the root from which on its reports may be so far apart that visitors who refresh
-/// every second run out in between. The newest trip may have been a fast one, so it is half of what
-/// the reports may be apart.
-const LATE_REPORTS: DurationMs = DurationMs(400);
+/// every second run out in between.
+const FAR_REPORTS: DurationMs = DurationMs(700);
+/// Round trip below which they are not any more. One trip may be faster than the others.
+const NEAR_REPORTS: DurationMs = DurationMs(400);
 
 /// Fewest slots requested when the first visitors come and many are free: during a round trip many
 /// more visitors come.
@@ -112,15 +113,22 @@ impl Ledger {
         let children = self.children.values().map(|child| &child.waiting);
         let all = children.chain(self.departed.iter().map(|gone| &gone.waiting));
         let reports = all.map(|waiting| (&waiting.forecast, waiting.counted_at));
-        let upstream = self.upstream.as_deref();
-        let is_far = upstream.is_some_and(|upstream| upstream.round_trip >= LATE_REPORTS);
-        let timeout = upstream.map_or(DurationMs::ZERO, Upstream::timeout);
-        let late = if is_far {
-            timeout.times(2)
+        let forecast = WaitingForecast::sum(reports, self.clock_at);
+        let Some(upstream) = self.upstream.as_deref_mut() else {
+            return forecast;
+        };
+        let least = if upstream.is_far {
+            NEAR_REPORTS
+        } else {
+            FAR_REPORTS
+        };
+        upstream.is_far = upstream.round_trip >= least;
+        let late = if upstream.is_far {
+            upstream.timeout().times(2)
         } else {
             DurationMs::ZERO
         };
-        WaitingForecast::sum(reports, self.clock_at).with_late_reports(late)
+        forecast.with_late_reports(late)
     }
 
     /// Returns the longest seat that a child may give.

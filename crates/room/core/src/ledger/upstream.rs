@@ -57,6 +57,8 @@ pub struct Upstream {
     pub requested_at: Timestamp,
     /// Recent round trip to the root until its reply is applied; zero before the first.
     pub round_trip: DurationMs,
+    /// Whether its reports may be so far apart that a forecast is followed late.
+    pub is_far: bool,
     /// Whether the newest request reported waiting visitors or a demand; a later one withdraws it
     /// as soon as it is over.
     pub has_demand: bool,
@@ -152,6 +154,7 @@ impl Upstream {
             snapshot_at: Timestamp::ZERO,
             requested_at: Timestamp::ZERO,
             round_trip: DurationMs::ZERO,
+            is_far: false,
             has_demand: false,
             reported_nodes: 0,
             reported_closed: Timestamp::ZERO,
