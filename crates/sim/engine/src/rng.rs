@@ -25,6 +25,8 @@ pub(crate) enum Purpose {
     Windows,
     /// Crowds that wait in some seeds.
     Crowds,
+    /// Stores that lose their last moments again and again in some seeds.
+    Flickers,
 }
 
 /// Random draws from a stream of random words.
@@ -102,6 +104,7 @@ impl SimRng {
             Purpose::Comebacks => 4,
             Purpose::Windows => 5,
             Purpose::Crowds => 6,
+            Purpose::Flickers => 7,
             Purpose::Arrivals(stream) => 16 + u64::from(stream),
         };
         Self::salted(seed, salt)

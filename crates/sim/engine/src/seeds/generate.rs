@@ -5,6 +5,7 @@
 mod comebacks;
 mod crowds;
 mod faults;
+mod flickers;
 mod shape;
 
 use anteroom_room::rules::{Limits, NewUsersWindow, QueueingMethod, Rules, SeatNeedsCookie};
@@ -96,7 +97,7 @@ pub fn scenario(seed: u64) -> Scenario {
         data_centers,
         faults,
     };
-    crowds::gather(scenario)
+    crowds::gather(flickers::flicker(scenario))
 }
 
 /// Returns the time until the seats expire that are given just before the last fault.
