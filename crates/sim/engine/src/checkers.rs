@@ -24,6 +24,7 @@ use anteroom_room::time::{DurationMs, Timestamp};
 use crate::outcome::{Invariant, Violation};
 use crate::scenario::model::{FaultKind, Scenario};
 use count::Counts;
+pub(crate) use count::WaitResponse;
 use inside::Unseated;
 pub(crate) use no_waste::QueuedVisitor;
 pub(crate) use order::Admission;

@@ -34,15 +34,8 @@ const fn offsets(place: u64) -> [u64; POINTS] {
     let mut offsets = [0; POINTS];
     let mut at = 1;
     while at < POINTS {
-        let before = offsets[at - 1];
-        let grain = if before < FINE_UNTIL {
-            COUNT_GRAIN.0
-        } else if before < MIDDLE_UNTIL {
-            MIDDLE_GRAIN
-        } else {
-            COARSE_GRAIN
-        };
-        let next = (place + before + 1).next_multiple_of(grain);
+        let after = offsets[at - 1] + 1;
+        let next = (place + after).next_multiple_of(grain_of(DurationMs(after)).0);
         offsets[at] = next - place;
         at += 1;
     }
@@ -56,7 +49,7 @@ fn offsets_from(edge: Timestamp) -> &'static [u64; POINTS] {
 
 /// Returns the grid on which a visitor runs out that does so after this time: those who do so
 /// later need not be exact, and a forecast has few times.
-pub(super) fn grain_of(after: DurationMs) -> DurationMs {
+pub(super) const fn grain_of(after: DurationMs) -> DurationMs {
     DurationMs(if after.0 <= FINE_UNTIL {
         COUNT_GRAIN.0
     } else if after.0 <= MIDDLE_UNTIL {

@@ -73,39 +73,54 @@ impl Counts {
 }
 
 /// Returns the time after a response by which a visitor who was to refresh after `interval` is
-/// overdue: a quarter late, a second, and the grid of counts.
+/// overdue: a quarter late, a second and a half, and the grid of counts, which gets coarser.
 pub(super) fn overdue_after(interval: DurationMs) -> DurationMs {
-    DurationMs(interval.0 + interval.0 / 4 + 3_500)
+    let late = interval.0 + interval.0 / 4 + 1_000;
+    let grid = match late {
+        ..=4_000 => 500,
+        4_001..=8_000 => 1_000,
+        _ => 2_000,
+    };
+    DurationMs(late + 500 + grid)
+}
+
+/// Response that queued a visitor.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WaitResponse {
+    pub(crate) visitor: VisitorId,
+    /// Time after which the visitor is to refresh.
+    pub(crate) interval: DurationMs,
+    /// Whether a copy of the ticket was sent.
+    pub(crate) is_copy: bool,
+    /// Node that responded, and its data center.
+    pub(crate) node: u32,
+    pub(crate) data_center: u32,
 }
 
 impl Checkers {
-    /// Records a response that queued a visitor who had brought its ticket back. `is_copy`: with a
-    /// copy of the ticket. `node` of `data_center` responded.
-    pub(crate) fn handle_wait(
-        &mut self,
-        visitor: VisitorId,
-        (interval, is_copy, node, data_center): (DurationMs, bool, u32, u32),
-        now: Timestamp,
-    ) {
+    /// Records a response that queued a visitor who had brought its ticket back.
+    pub(crate) fn handle_wait(&mut self, response: &WaitResponse, now: Timestamp) {
         let is_root_far = self.is_root_far;
         let counts = &mut self.counts;
-        let overdue_at = now + overdue_after(interval);
-        let known = counts.waiting.get(&visitor);
+        let overdue_at = now + overdue_after(response.interval);
+        let known = counts.waiting.get(&response.visitor);
         let overdue_at = known.map_or(overdue_at, |known| known.overdue_at.max(overdue_at));
-        if let Some(known) = known.filter(|known| is_root_far && known.data_center != data_center) {
+        let elsewhere =
+            known.filter(|known| is_root_far && known.data_center != response.data_center);
+        if let Some(known) = elsewhere {
             // A far root has reports of the two data centers that are a second or two apart. It
             // counts the visitor twice, or not at all, when its count passes from one to the other.
             *counts.doubtful.entry(known.overdue_at).or_insert(0) += 1;
         }
         let waits = Waits {
-            due_at: now + interval,
+            due_at: now + response.interval,
             overdue_at,
-            data_center,
+            data_center: response.data_center,
         };
-        counts.waiting.insert(visitor, waits);
+        counts.waiting.insert(response.visitor, waits);
         counts.peak = counts.peak.max(counts.waiting.len());
-        counts.unreported.push_back((now, node));
-        if is_copy {
+        counts.unreported.push_back((now, response.node));
+        if response.is_copy {
             *counts.doubtful.entry(overdue_at).or_insert(0) += 1;
         }
     }

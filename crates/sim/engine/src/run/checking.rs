@@ -11,7 +11,7 @@ use super::Simulation;
 use super::replies::ticket_of;
 use super::visiting::PARENT_WAIT_MAX;
 use crate::checkers::inside::NodeKnowledge;
-use crate::checkers::{Admission, QueuedVisitor, Watched};
+use crate::checkers::{Admission, QueuedVisitor, WaitResponse, Watched};
 use crate::deployment::node::{Node, NodeReply, Request, Role, VisitorState};
 use crate::visitors::Visitor;
 
@@ -167,11 +167,15 @@ impl Simulation {
         let (now, is_copy) = (self.now, request.role != Role::Page);
         match reply {
             NodeReply::Queue(Some(ticket), position) => {
-                let interval = position.refresh_after.unwrap_or_default();
-                let visitor = ticket.visitor;
                 let node = &self.deployment.nodes[request.node as usize];
-                let how = (interval, is_copy, request.node, node.data_center);
-                self.checkers.handle_wait(visitor, how, now);
+                let response = WaitResponse {
+                    visitor: ticket.visitor,
+                    interval: position.refresh_after.unwrap_or_default(),
+                    is_copy,
+                    node: request.node,
+                    data_center: node.data_center,
+                };
+                self.checkers.handle_wait(&response, now);
             }
             NodeReply::Admit(ticket) => {
                 self.checkers.handle_wait_over(ticket.visitor, is_copy, now);

@@ -77,6 +77,10 @@ impl TestChild {
     }
 }
 
+fn two_children(window: NewUsersWindow) -> [TestChild; 2] {
+    [1, 2].map(|child| TestChild::new(child, window))
+}
+
 fn after(ms: u64) -> Timestamp {
     START + DurationMs(ms)
 }
@@ -98,10 +102,7 @@ fn a_burst_gets_a_tenth_of_a_minute_at_once_and_the_next_tenth_a_second_later() 
 #[test]
 fn returned_admissions_are_granted_again_at_once() {
     let mut ledger = Ledger::new();
-    let (mut one, mut other) = (
-        TestChild::new(1, NewUsersWindow::Minute),
-        TestChild::new(2, NewUsersWindow::Minute),
-    );
+    let [mut one, mut other] = two_children(NewUsersWindow::Minute);
     assert_eq!(one.sync(&mut ledger, 12, after(0)), 12);
     assert_eq!(other.sync(&mut ledger, 12, after(1)), 0);
     one.left = 5;
@@ -112,10 +113,7 @@ fn returned_admissions_are_granted_again_at_once() {
 #[test]
 fn admissions_of_a_silent_child_count_until_its_minute_is_over_by_all_clocks() {
     let mut ledger = Ledger::new();
-    let (mut lost, mut other) = (
-        TestChild::new(1, NewUsersWindow::Minute),
-        TestChild::new(2, NewUsersWindow::Minute),
-    );
+    let [mut lost, mut other] = two_children(NewUsersWindow::Minute);
     assert_eq!(lost.sync(&mut ledger, 12, after(55_000)), 12);
     for ms in (55_500..60_999).step_by(250) {
         assert_eq!(other.sync(&mut ledger, 12, after(ms)), 0, "{ms}");
@@ -129,10 +127,7 @@ fn admissions_of_a_silent_child_count_until_its_minute_is_over_by_all_clocks() {
 #[test]
 fn admissions_of_an_ended_lease_count_until_its_child_cannot_use_them() {
     let mut ledger = Ledger::new();
-    let (mut lost, mut other) = (
-        TestChild::new(1, NewUsersWindow::Minute),
-        TestChild::new(2, NewUsersWindow::Minute),
-    );
+    let [mut lost, mut other] = two_children(NewUsersWindow::Minute);
     assert_eq!(lost.sync(&mut ledger, 12, after(10_000)), 12);
     let mut granted_at = None;
     for ms in (10_250..30_000).step_by(250) {
@@ -150,10 +145,7 @@ fn admissions_of_an_ended_lease_count_until_its_child_cannot_use_them() {
 #[test]
 fn a_grant_that_a_store_lost_counts_though_its_minute_is_over() {
     let mut ledger = Ledger::new();
-    let (mut one, mut other) = (
-        TestChild::new(1, NewUsersWindow::Sliding),
-        TestChild::new(2, NewUsersWindow::Sliding),
-    );
+    let [mut one, mut other] = two_children(NewUsersWindow::Sliding);
     one.sync(&mut ledger, 0, after(50_000));
     other.sync(&mut ledger, 0, after(50_000));
     let mut older = ledger.clone();
