@@ -19,6 +19,76 @@ pub struct QueuePosition {
     pub refresh_after: Option<DurationMs>,
     /// Time of the visitor's arrival.
     pub arrived_at: Timestamp,
+    /// Whether all who came before are counted, so that the position is known.
+    pub is_counted: bool,
+    /// Why the position or the wait is longer than this visitor was told before, if it is.
+    pub rise: Option<Rise>,
+    /// What the visitor lost before this request, if anything; only in the first response after it.
+    pub loss: Option<Loss>,
+}
+
+impl QueuePosition {
+    /// Returns the reply to a visitor of whom nothing but the reason and the arrival is known.
+    #[must_use]
+    pub const fn unknown(reason: QueueReason, arrived_at: Timestamp) -> Self {
+        Self {
+            reason,
+            people_ahead: None,
+            people_waiting: 0,
+            wait: None,
+            refresh_after: None,
+            arrived_at,
+            is_counted: true,
+            rise: None,
+            loss: None,
+        }
+    }
+}
+
+/// Why a position or a wait became longer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Rise {
+    /// An operator lowered a limit of the room.
+    LimitLowered,
+    /// Fewer visitors are admitted than before, at the same limits: those inside stay longer.
+    Slower,
+    /// Visitors who came earlier have come back to the queue.
+    EarlierVisitors,
+}
+
+/// What a visitor had and lost.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Loss {
+    /// The session: it ended without a request. The visitor is at the end of the queue.
+    Session {
+        /// End of the session.
+        ended_at: Timestamp,
+    },
+    /// The position: no request came within the grace time. The visitor is at the end of the queue.
+    Position {
+        /// Last request before it ended.
+        last_request_at: Timestamp,
+        /// End of the grace time.
+        ended_at: Timestamp,
+    },
+    /// The turn: the visitor did not enter while a seat was held for it.
+    Turn {
+        /// End of the time for which the seat was held.
+        ended_at: Timestamp,
+        /// Whether it is near the front for one more turn, and not at the end of the queue.
+        is_near_front: bool,
+    },
+    /// The session or the position: an operator ended it.
+    Revoked,
+}
+
+/// Turn of a visitor that has not entered yet: a seat is held for it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct HeldTurn {
+    /// Time until which the seat is held.
+    pub ends_at: Timestamp,
+    /// Whether the visitor may extend that time, which is possible once.
+    pub can_extend: bool,
 }
 
 /// Estimate of a wait: it probably ends between `low` and `high`.

@@ -286,12 +286,8 @@ impl RoomHandle {
     /// ended, so nobody passes, and tickets stay unchanged.
     fn not_joined(&self, now: Timestamp) -> Outcome {
         let position = QueuePosition {
-            reason: QueueReason::StoreUnavailable,
-            people_ahead: None,
-            people_waiting: 0,
-            wait: None,
             refresh_after: Some(RETRY_UNJOINED),
-            arrived_at: now,
+            ..QueuePosition::unknown(QueueReason::StoreUnavailable, now)
         };
         Outcome::Queue {
             ticket: None,

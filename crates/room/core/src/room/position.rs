@@ -25,15 +25,7 @@ impl Room {
         self.demand.handle_queued(visit.visitor, now);
         let arrived_at = self.bucket(visit, now);
         if reason == QueueReason::Rejecting {
-            let position = QueuePosition {
-                reason,
-                people_ahead: None,
-                people_waiting: 0,
-                wait: None,
-                refresh_after: None,
-                arrived_at,
-            };
-            return Verdict::Queue(None, position);
+            return Verdict::Queue(None, QueuePosition::unknown(reason, arrived_at));
         }
         let (position, counted_until) = self.position(visit, reason, arrived_at, now);
         let ticket = Ticket {
@@ -83,12 +75,11 @@ impl Room {
             Some(self.waiting.handle_refresh(&ticket, rank, interval, now))
         });
         let position = QueuePosition {
-            reason,
             people_ahead: self.is_order_known(reason).then_some(ahead),
             people_waiting,
             wait,
             refresh_after: Some(ask_after),
-            arrived_at,
+            ..QueuePosition::unknown(reason, arrived_at)
         };
         (position, counted_until)
     }

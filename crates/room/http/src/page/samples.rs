@@ -37,7 +37,6 @@ pub(crate) fn view(reason: QueueReason) -> WaitingView<'static> {
     let now = OPENING - DurationMs::from_secs(18 * 60 + 12);
     let is_rejected = reason == QueueReason::Rejecting;
     let position = QueuePosition {
-        reason,
         people_ahead: Some(412),
         people_waiting: 1_204,
         wait: Some(WaitRange {
@@ -46,7 +45,7 @@ pub(crate) fn view(reason: QueueReason) -> WaitingView<'static> {
             high: DurationMs::from_secs(20 * 60),
         }),
         refresh_after: (!is_rejected).then_some(DurationMs(12_300)),
-        arrived_at: now - DurationMs::from_secs(95),
+        ..QueuePosition::unknown(reason, now - DurationMs::from_secs(95))
     };
     let rules = Rules {
         queueing_method: if is_rejected {

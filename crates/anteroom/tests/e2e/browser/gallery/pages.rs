@@ -69,7 +69,6 @@ fn view(state: &'static str, language: Language) -> WaitingView<'static> {
     };
     let is_known = state != "unknown";
     let position = QueuePosition {
-        reason,
         people_ahead: is_known.then_some(412),
         people_waiting: 1_204,
         wait: is_known.then_some(WaitRange {
@@ -78,7 +77,7 @@ fn view(state: &'static str, language: Language) -> WaitingView<'static> {
             high: DurationMs::from_secs(1_200),
         }),
         refresh_after: (reason != QueueReason::Rejecting).then_some(DurationMs::from_secs(60)),
-        arrived_at: NOW - DurationMs::from_secs(95),
+        ..QueuePosition::unknown(reason, NOW - DurationMs::from_secs(95))
     };
     let rules = Rules {
         queueing_method: if state == "lot" {

@@ -9,7 +9,6 @@ const NOW: Timestamp = Timestamp(1_596_498_360_000);
 fn facts() -> QueuePositionFacts<'static> {
     QueuePositionFacts {
         position: QueuePosition {
-            reason: QueueReason::NotYourTurn,
             people_ahead: Some(41),
             people_waiting: 90,
             wait: Some(WaitRange {
@@ -18,7 +17,7 @@ fn facts() -> QueuePositionFacts<'static> {
                 high: DurationMs::from_secs(890),
             }),
             refresh_after: Some(DurationMs(19_001)),
-            arrived_at: NOW,
+            ..QueuePosition::unknown(QueueReason::NotYourTurn, NOW)
         },
         queueing_method: QueueingMethod::Fifo,
         queue_all: false,
