@@ -1,14 +1,15 @@
 //! Allocations without a promised limit, on real nodes: visitors enter, and no visitor with a valid
-//! ticket is queued. Two of them keep the admissions of a minute while nodes know their number. The
-//! runs print by how much the third exceeds them, and all of them the seats.
+//! ticket is queued. `even` keeps the admissions of a minute while nodes know their number, and so
+//! do `counters` in the first minute of a room. The runs print by how much the others exceed them,
+//! and all of them the seats.
 
 use anteroom_testkit::load::{Habits, VisitorLoad};
 
 use super::{Run, limits, meanwhile, room_is_full};
 
-/// Sends many more visitors at once than the limit. Returns the most admissions in a minute, which
-/// has sixty.
-async fn run_with(allocation: &str) -> usize {
+/// Sends many more visitors at once than the limit. Returns the admissions of each minute, of which
+/// each has sixty.
+async fn run_with(allocation: &str) -> Vec<usize> {
     let mut setup = limits(120, 60, 20);
     setup.allocation = allocation.to_owned();
     let run = Run::start(setup).await;
@@ -19,15 +20,16 @@ async fn run_with(allocation: &str) -> usize {
     let counters = load.stop().await;
     run.cluster.assert_no_valid_ticket_queued(&counters);
     let minutes = run.cluster.origin().minutes();
-    let admissions = minutes.values().copied().max().unwrap_or(0);
-    assert!(admissions > 0, "{counters}");
+    let admissions: Vec<usize> = minutes.values().copied().collect();
+    assert!(!admissions.is_empty(), "{counters}");
     admissions
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn even_lets_in_at_every_node_its_part() {
     let admissions = run_with("even").await;
-    assert!(admissions <= 60, "{admissions} in a minute");
+    let most = admissions.iter().max();
+    assert!(most <= Some(&60), "{admissions:?} in the minutes");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -38,5 +40,8 @@ async fn curve_lets_in_by_utilization() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn counters_count_in_the_stores() {
     let admissions = run_with("counters").await;
-    assert!(admissions <= 60, "{admissions} in a minute");
+    // Later minutes are shared by what nodes know of the minute before. Some know it a moment
+    // later than others, so the shares of two nodes may sum to more than a minute has.
+    let first = admissions.first();
+    assert!(first <= Some(&60), "{admissions:?} in the minutes");
 }
