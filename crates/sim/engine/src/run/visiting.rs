@@ -246,6 +246,9 @@ impl Simulation {
         if visitor.phase == Phase::Waiting {
             let (data_center, arrived_at) = (visitor.data_center, visitor.arrived_at);
             let is_followed = visitor.keeps_cookies;
+            if self.measure.is_first(arrived_at) {
+                self.checkers.handle_first_left(self.now);
+            }
             self.measure
                 .handle_dequeued(data_center, arrived_at, is_followed);
         }
