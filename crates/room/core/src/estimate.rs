@@ -1,19 +1,8 @@
-//! Estimates of the wait, and refresh intervals, both from what a node measured and not from the
-//! configuration.
-//!
-//! An estimate is a range. Without measurements there is none.
+//! Refresh intervals of waiting visitors.
 
 use crate::queue_position::WaitRange;
-use crate::time::{DurationMs, Timestamp};
+use crate::time::DurationMs;
 
-/// Width of a slot of the history.
-const SLOT: DurationMs = DurationMs(5_000);
-/// Slots kept: five minutes, so that the slow window smooths over a minute's pattern.
-const SLOTS: usize = 60;
-/// Slots of the quick window: half a minute.
-const QUICK_SLOTS: u64 = 6;
-/// Shortest time of measurement before the first estimate.
-const MEASURE_FIRST: DurationMs = DurationMs(10_000);
 /// Refresh interval at the front of the queue, for those whose turn does not come sooner.
 pub const REFRESH_AFTER_FIRST: DurationMs = DurationMs(2_000);
 /// Refresh interval far back in the queue.
@@ -68,109 +57,6 @@ pub fn refresh_before_turn(ahead: u32, slots: &[u32; LOOK_AHEAD.len()]) -> Durat
 /// reader; much longer, and slots that are kept for it stay empty.
 pub const PAGE_RELOAD: DurationMs = DurationMs(30_000);
 
-/// Recent admissions of a room, by time.
-#[derive(Clone, Debug)]
-pub struct Throughput {
-    slots: [u32; SLOTS],
-    /// Sum of `slots`.
-    total: u64,
-    newest: u64,
-    since: Option<Timestamp>,
-}
-
-impl Default for Throughput {
-    fn default() -> Self {
-        Self {
-            slots: [0; SLOTS],
-            total: 0,
-            newest: 0,
-            since: None,
-        }
-    }
-}
-
-impl Throughput {
-    /// Counts admissions.
-    pub fn handle_admissions(&mut self, count: u32, now: Timestamp) {
-        self.advance(now);
-        self.slots[index(self.newest)] += count;
-        self.total += u64::from(count);
-    }
-
-    /// Returns the wait of a visitor with `ahead` people before it.
-    #[must_use]
-    pub fn wait(&mut self, ahead: u32, now: Timestamp) -> Option<WaitRange> {
-        self.advance(now);
-        if now.since(self.since?) < MEASURE_FIRST {
-            return None;
-        }
-        let quick = self.time_for(ahead, QUICK_SLOTS, now)?;
-        let slow = self.time_for(ahead, SLOTS as u64, now)?;
-        let (low, high) = (quick.min(slow), quick.max(slow));
-        // A quarter to either side: what one visitor sees of a rate is never exact.
-        Some(WaitRange {
-            low: DurationMs(low.0 - low.0 / 4),
-            middle: DurationMs(low.0.midpoint(high.0)),
-            high: DurationMs(high.0 + high.0 / 4),
-        })
-    }
-
-    /// Returns the wait of each visitor in a `random` room in which `waiting` wait: quartiles.
-    #[must_use]
-    pub fn wait_by_lot(&mut self, waiting: u32, now: Timestamp) -> Option<WaitRange> {
-        self.advance(now);
-        if now.since(self.since?) < MEASURE_FIRST {
-            return None;
-        }
-        let all = self.time_for(waiting, SLOTS as u64, now)?;
-        Some(WaitRange {
-            low: DurationMs(all.0 / 4),
-            middle: DurationMs(all.0 / 2),
-            high: DurationMs(all.0 / 4 * 3),
-        })
-    }
-
-    fn time_for(&self, ahead: u32, slots: u64, now: Timestamp) -> Option<DurationMs> {
-        let admitted: u64 = if slots == SLOTS as u64 {
-            self.total
-        } else {
-            (0..slots)
-                .filter_map(|back| self.newest.checked_sub(back))
-                .map(|slot| u64::from(self.slots[index(slot)]))
-                .sum()
-        };
-        if admitted == 0 {
-            return None;
-        }
-        // The newest slot is not over yet.
-        let covered = (slots - 1) * SLOT.0 + now.0 % SLOT.0;
-        let window = now.since(self.since?).0.min(covered).max(1);
-        Some(DurationMs(
-            (u64::from(ahead) + 1).saturating_mul(window) / admitted,
-        ))
-    }
-
-    fn advance(&mut self, now: Timestamp) {
-        let slot = now.0 / SLOT.0;
-        self.since.get_or_insert(now);
-        let skipped = slot.saturating_sub(self.newest).min(SLOTS as u64);
-        for back in 0..skipped {
-            let ended = core::mem::take(&mut self.slots[index(slot - back)]);
-            self.total -= u64::from(ended);
-        }
-        self.newest = self.newest.max(slot);
-    }
-}
-
-/// Returns the index of a slot in the ring.
-#[expect(
-    clippy::cast_possible_truncation,
-    reason = "less than SLOTS, which is a usize"
-)]
-const fn index(slot: u64) -> usize {
-    (slot % SLOTS as u64) as usize
-}
-
 /// Returns the time until the next refresh: short near the front, long far back. `jitter` (any
 /// number) spreads visitors who came together.
 #[must_use]
@@ -196,38 +82,6 @@ pub fn refresh_after(ahead: Option<u32>, wait: Option<WaitRange>, jitter: u64) -
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn without_admissions_the_wait_is_unknown() {
-        let mut throughput = Throughput::default();
-        assert_eq!(throughput.wait(10, Timestamp(0)), None);
-        assert_eq!(throughput.wait(10, Timestamp(60_000)), None);
-    }
-
-    #[test]
-    fn a_steady_rate_gives_a_range_around_the_truth() {
-        let mut throughput = Throughput::default();
-        for second in 0..120 {
-            throughput.handle_admissions(1, Timestamp(second * 1_000));
-            throughput.handle_admissions(1, Timestamp(second * 1_000 + 500));
-        }
-        let wait = throughput.wait(119, Timestamp(120_000)).unwrap();
-        assert!(
-            wait.low < DurationMs(60_000) && wait.high > DurationMs(60_000),
-            "{wait:?}"
-        );
-        assert!(
-            wait.low > DurationMs(40_000) && wait.high < DurationMs(90_000),
-            "{wait:?}"
-        );
-    }
-
-    #[test]
-    fn old_admissions_are_forgotten() {
-        let mut throughput = Throughput::default();
-        throughput.handle_admissions(1, Timestamp(0));
-        assert_eq!(throughput.wait(1, Timestamp(400_000)), None);
-    }
 
     #[test]
     fn a_visitor_refreshes_before_its_turn_may_come() {

@@ -33,5 +33,6 @@ pub mod sync_loop;
 pub mod ticket;
 pub mod ticket_addresses;
 pub mod time;
+pub mod wait_forecast;
 pub mod waiting;
 pub mod watermark;

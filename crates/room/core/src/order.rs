@@ -1,6 +1,6 @@
 //! Order of the queue: each waiting visitor gets a rank; lower ranks are served first.
 //!
-//! FIFO ranks by the second of arrival. A draw gives those who came before the start a rank by
+//! FIFO ranks by the second of arrival, and within it by lot. A draw gives those who came before the start a rank by
 //! lot, all of them ahead of the start, so that the watermark serves both in the same way.
 //! `random` has no ranks: it draws anew in every round.
 
@@ -8,7 +8,7 @@ use crate::hash::LotteryKey;
 use crate::id::VisitorId;
 use crate::rules::Rules;
 use crate::time::{DurationMs, Timestamp};
-use crate::watermark::BUCKET;
+use crate::watermark::{BUCKET, RANKS_IN_BUCKET};
 
 /// Virtual seconds before the start over which a draw spreads the early visitors.
 ///
@@ -43,7 +43,10 @@ pub fn rank(bucket: Timestamp, visitor: VisitorId, rules: &Rules, key: &LotteryK
             let first = opens_at.floor_to(BUCKET) - BUCKET.times(DRAW_STEPS);
             first + BUCKET.times(step)
         }
-        _ => bucket,
+        _ => {
+            let place = key.draw(visitor, bucket.0) % RANKS_IN_BUCKET;
+            bucket + DurationMs(BUCKET.0 / RANKS_IN_BUCKET).times(place)
+        }
     }
 }
 
@@ -163,9 +166,16 @@ mod tests {
     }
 
     #[test]
-    fn without_a_draw_the_rank_is_the_arrival() {
-        let rules = Rules::default();
-        assert_eq!(rank(Timestamp(5), visitor(1), &rules, &KEY), Timestamp(5));
+    fn without_a_draw_the_rank_is_in_the_second_of_the_arrival() {
+        let bucket = Timestamp(10_000_000);
+        let ranks = (0..1_000).map(|n| rank(bucket, visitor(n), &Rules::default(), &KEY));
+        let mut counts = alloc::collections::BTreeMap::new();
+        for rank in ranks {
+            *counts.entry(rank.since(bucket).0).or_insert(0) += 1;
+        }
+        let places: alloc::vec::Vec<u64> = counts.keys().copied().collect();
+        assert_eq!(places, [0, 125, 250, 375, 500, 625, 750, 875]);
+        assert!(counts.values().all(|count| (80..170).contains(count)));
     }
 
     #[test]

@@ -102,6 +102,24 @@ pub struct WaitRange {
     pub high: DurationMs,
 }
 
+/// Part of a wait by which the truth may differ from a forecast, apart from [`UNCERTAIN`].
+const UNCERTAIN_PART: u64 = 4;
+/// Time by which the truth may differ from the forecast of a short wait.
+const UNCERTAIN: DurationMs = DurationMs::from_secs(25);
+
+impl WaitRange {
+    /// Returns the range around a forecast.
+    #[must_use]
+    pub fn around(wait: DurationMs) -> Self {
+        let width = DurationMs(wait.0 / UNCERTAIN_PART) + UNCERTAIN;
+        Self {
+            low: wait.less(width),
+            middle: wait,
+            high: wait + width,
+        }
+    }
+}
+
 /// Reason for queueing a visitor.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum QueueReason {

@@ -7,6 +7,7 @@
 //! This file has the state and its accessors; the transitions are in `visit`, `check_in`, `revoke`
 //! and `syncing`.
 
+mod announcement;
 pub mod check_in;
 mod demand;
 mod movers;
@@ -37,6 +38,7 @@ use crate::store::Identity;
 use crate::sync::{LeaseBalance, LeaseUsage, Revocation, Snapshot};
 use crate::ticket::Ticket;
 use crate::time::{DurationMs, Minute, Timestamp};
+use crate::wait_forecast::{GivingUp, WaitForecast};
 use crate::waiting::WaitingBook;
 use demand::Demand;
 use movers::Moving;
@@ -151,6 +153,19 @@ pub struct RoomTotals {
     pub revoked: u64,
     /// Inversions: how much later admitted visitors arrived than others who still waited.
     pub inversions: Inversions,
+    /// How the first waits that visitors were told came true.
+    pub announced: Announced,
+}
+
+/// Admitted visitors who had been told a wait, by how it came true.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Announced {
+    /// Admissions within the first range that the visitor was told.
+    pub right: u64,
+    /// Earlier admissions.
+    pub early: u64,
+    /// Later admissions.
+    pub late: u64,
 }
 
 /// Room at one node.
@@ -167,7 +182,10 @@ pub struct Room {
     revoked: Revoked,
     waiting: WaitingBook,
     lottery: Lottery,
-    throughput: crate::estimate::Throughput,
+    giving_up: GivingUp,
+    forecast: WaitForecast,
+    /// Last time at which an operator lowered a limit.
+    limits_lowered_at: Option<Timestamp>,
     /// Whether the newest request reported waiting visitors.
     reports_waiting: bool,
     origin: OriginHealth,
@@ -223,7 +241,9 @@ impl Room {
             revoked: Revoked::inherited(before.revoked),
             waiting: WaitingBook::new(capacity.waiting),
             lottery: Lottery::default(),
-            throughput: crate::estimate::Throughput::default(),
+            giving_up: GivingUp::default(),
+            limits_lowered_at: None,
+            forecast: WaitForecast::default(),
             reports_waiting: false,
             origin: OriginHealth::default(),
             snapshot: Snapshot::default(),
@@ -334,6 +354,12 @@ impl Room {
         if is_drawn && (old.opens_at != rules.opens_at || old.draw != rules.draw) {
             // Ranks change; tickets bring their visitors back with the next refresh.
             self.waiting.clear(now);
+        }
+        let (before, after) = (old.limits, rules.limits);
+        if after.total_active_users < before.total_active_users
+            || after.new_users_per_minute < before.new_users_per_minute
+        {
+            self.limits_lowered_at = Some(now);
         }
         if old.allocation != rules.allocation || old.limits != rules.limits {
             self.allocator = AnyAllocator::new(rules.allocation);

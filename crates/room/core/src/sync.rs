@@ -14,6 +14,7 @@ use crate::rules::{Limits, NewUsersWindow};
 use crate::seats::SeatRow;
 use crate::store::{Identity, StoreFacts};
 use crate::time::{DurationMs, Minute, Timestamp};
+use crate::wait_forecast::END_PARTS;
 use crate::waiting::WaitingForecast;
 use crate::watermark::{WaitingCounts, Watermark};
 
@@ -407,6 +408,9 @@ pub struct Snapshot {
     pub slots_ahead: [u32; LOOK_AHEAD.len()],
     /// Time at which the next ending seat can be granted again, if nothing is late.
     pub next_free_at: Timestamp,
+    /// Seats that end in each of these parts of the longest seat from now on
+    /// ([`crate::wait_forecast`]). Those of the first one may have ended and are not free yet.
+    pub ends_ahead: [u32; END_PARTS],
     /// Part of `slots` that is left when all waiting visitors have one: for newcomers.
     pub slots_to_spare: u32,
     /// Active visitors, as far as reported.

@@ -2,7 +2,10 @@
 //!
 //! The ticket crate seals tickets and proves that they are authentic.
 
+use core::num::NonZeroU32;
+
 use crate::id::{DataCenterId, Epoch, VisitorId};
+use crate::queue_position::Rise;
 use crate::rules::Rules;
 use crate::seats::SHORTEST_INTERVAL;
 use crate::time::{DurationMs, Timestamp};
@@ -31,8 +34,52 @@ pub struct Ticket {
     pub is_provisional: bool,
     /// Time until which some node counts it as waiting; `None` if none does.
     pub counted_until: Option<Timestamp>,
+    /// What the visitor was told while it waited.
+    pub told: Told,
     /// Seats in the data centers that the visitor used lately.
     pub seats: Seats,
+}
+
+/// What a waiting visitor was told last, so that the next response agrees with it.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Told {
+    /// Position, 1 = next; `None` before all who came earlier were counted.
+    pub position: Option<NonZeroU32>,
+    /// Time of its admission; `None` while it is not known.
+    pub admission: Option<AfterArrival>,
+    /// First of these times, to see how it comes true.
+    pub first: Option<Promise>,
+    /// Why one of them became worse the last time that it did.
+    pub rise: Option<Rise>,
+}
+
+/// Time of admission as a visitor was told.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Promise {
+    /// Time of the response.
+    pub told: AfterArrival,
+    /// Time of admission.
+    pub admission: AfterArrival,
+}
+
+/// Point in time in whole seconds after a visitor's arrival, at least one: small, because each
+/// ticket has three of them.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct AfterArrival(pub NonZeroU32);
+
+impl AfterArrival {
+    /// Returns a point in time after the arrival; `None` if it is less than a second after it.
+    #[must_use]
+    pub fn of(at: Timestamp, arrived_at: Timestamp) -> Option<Self> {
+        let secs = at.since(arrived_at).0 / 1_000;
+        NonZeroU32::new(u32::try_from(secs).unwrap_or(u32::MAX)).map(Self)
+    }
+
+    /// Returns the point in time of a visitor who arrived then.
+    #[must_use]
+    pub fn time(self, arrived_at: Timestamp) -> Timestamp {
+        arrived_at + DurationMs::from_secs(self.0.get().into())
+    }
 }
 
 /// Seat as a ticket records it.
@@ -181,6 +228,7 @@ mod tests {
             accepted_at: Some(Timestamp(last_check_in_at)),
             is_provisional: false,
             counted_until: None,
+            told: Told::default(),
             seats,
         }
     }

@@ -26,35 +26,74 @@ pub enum Watermark {
     Open,
 }
 
-/// Buckets at the front of the queue that [`compact`] keeps exact. The watermark moves within them
-/// until the next snapshot.
-pub const EXACT_BUCKETS: usize = 48;
-/// Groups that [`compact`] makes of all later buckets.
-const GROUPS: usize = 16;
+/// Ranks within a bucket. Hundreds who come in one second would have one rank otherwise, and no
+/// page could tell them when it is their turn.
+pub const RANKS_IN_BUCKET: u64 = 8;
+/// Difference of two ranks.
+const RANK_STEP: DurationMs = DurationMs(BUCKET.0 / RANKS_IN_BUCKET);
 
-/// Returns the buckets under which a compact list counts these, which rise: the front of the queue
-/// one by one, the rest in groups under their newest bucket.
+/// Ranks at the front of the queue that [`compact`] keeps exact. The watermark moves within them
+/// until the next snapshot.
+pub const EXACT_RANKS: usize = 32;
+/// Most groups that [`compact`] makes of all later ranks.
+const GROUPS: usize = 32;
+/// Groups of one width; those behind them are twice as wide.
+const GROUPS_OF_WIDTH: usize = 4;
+
+/// Returns the ranks under which a compact list counts these, which rise: the front of the queue
+/// one by one, the rest in groups under the end of their time.
+///
+/// Groups get wider with the distance from the front, so that a position is exact to a part of
+/// itself. All nodes make them on the same grids, each twice as wide as the one before, so that the
+/// sum of their counts is as exact as each of them.
 #[must_use]
-pub fn compact_buckets(buckets: &[Timestamp]) -> Vec<Timestamp> {
-    if buckets.len() <= EXACT_BUCKETS + GROUPS {
-        return buckets.to_vec();
+pub fn compact_ranks(ranks: &[Timestamp]) -> Vec<Timestamp> {
+    if ranks.len() <= EXACT_RANKS + GROUPS {
+        return ranks.to_vec();
     }
-    let (front, behind) = buckets.split_at(EXACT_BUCKETS);
-    let groups = behind.chunks(behind.len().div_ceil(GROUPS));
-    let newest = groups.filter_map(|group| group.last());
-    front.iter().chain(newest).copied().collect()
+    let (front, behind) = ranks.split_at(EXACT_RANKS);
+    let mut width = RANK_STEP;
+    loop {
+        let groups = groups_from(behind, width);
+        if groups.len() <= GROUPS {
+            return front.iter().copied().chain(groups).collect();
+        }
+        width = width.times(2);
+    }
 }
 
-/// Returns the counts in few entries, for a message ([`compact_buckets`]). A watermark computed
+/// Returns the ends of groups of which the first have this width.
+fn groups_from(ranks: &[Timestamp], mut width: DurationMs) -> Vec<Timestamp> {
+    let mut groups: Vec<Timestamp> = Vec::new();
+    let mut of_width = 0;
+    for &rank in ranks {
+        if groups.last().is_some_and(|end| rank <= *end) {
+            continue;
+        }
+        if of_width == GROUPS_OF_WIDTH {
+            width = width.times(2);
+            of_width = 0;
+        }
+        groups.push(rank.ceil_to(width));
+        of_width += 1;
+    }
+    // The last one ends with its newest rank, or the positions in it would seem to be lower.
+    if let (Some(end), Some(newest)) = (groups.last_mut(), ranks.last()) {
+        *end = *newest;
+    }
+    groups
+}
+
+/// Returns the counts in few entries, for a message ([`compact_ranks`]). A watermark computed
 /// from them is never newer than the true one.
 #[must_use]
 pub fn compact(waiting: &WaitingCounts) -> WaitingCounts {
-    if waiting.len() <= EXACT_BUCKETS + GROUPS {
+    if waiting.len() <= EXACT_RANKS + GROUPS {
         return waiting.clone();
     }
-    let buckets: Vec<Timestamp> = waiting.iter().map(|(bucket, _)| bucket).collect();
+    let ranks: Vec<Timestamp> = waiting.iter().map(|(rank, _)| rank).collect();
     let mut counts = waiting.iter().peekable();
-    let compacted = compact_buckets(&buckets).into_iter().map(|newest| {
+    let compacted = compact_ranks(&ranks).into_iter().map(|newest| {
         let mut group = 0i64;
         while let Some((_, count)) = counts.next_if(|(bucket, _)| *bucket <= newest) {
             group = group.saturating_add(count);
@@ -76,11 +115,11 @@ pub fn people_before(compacted: &WaitingCounts, rank: Timestamp) -> u32 {
             earlier = bucket;
             continue;
         }
-        let part = if at < EXACT_BUCKETS {
+        let part = if at < EXACT_RANKS {
             if bucket == rank { count / 2 } else { 0 }
         } else {
             let width = bucket.since(earlier).0.max(1);
-            let until = (rank.since(earlier).0).saturating_sub(BUCKET.0 / 2);
+            let until = (rank.since(earlier).0).saturating_sub(RANK_STEP.0 / 2);
             let part = u128::try_from(count).unwrap_or(0) * u128::from(until) / u128::from(width);
             i64::try_from(part).unwrap_or(count).min(count)
         };
@@ -93,7 +132,7 @@ pub fn people_before(compacted: &WaitingCounts, rank: Timestamp) -> u32 {
 /// if it is in a group of buckets.
 #[must_use]
 pub fn people_beside(queue: &WaitingCounts, rank: Timestamp) -> u32 {
-    let mut exact = queue.iter().take(EXACT_BUCKETS);
+    let mut exact = queue.iter().take(EXACT_RANKS);
     let found = exact.find(|(bucket, _)| *bucket == rank);
     found.map_or(0, |(_, count)| people(count))
 }
@@ -202,7 +241,7 @@ mod tests {
         let waiting: WaitingCounts = (0..5_000).map(|n| (Timestamp(n * 1_000), 3)).collect();
         let compacted = compact(&waiting);
         assert!(
-            compacted.len() <= EXACT_BUCKETS + GROUPS,
+            compacted.len() <= EXACT_RANKS + GROUPS,
             "{}",
             compacted.len()
         );
@@ -226,7 +265,7 @@ mod tests {
                 "{slots}: {rough:?} {exact:?}"
             );
         }
-        assert_eq!(Watermark::of(&compacted, 141), Watermark::of(&waiting, 141));
+        assert_eq!(Watermark::of(&compacted, 94), Watermark::of(&waiting, 94));
     }
 
     #[test]

@@ -1,15 +1,22 @@
 //! Layout of a ticket before it is sealed: fixed fields, little-endian.
 //!
 //! Version 2: version (1), deployment (8), visitor (16), bucket (8), last check-in (8), accepted at
-//! (8, 0 = waiting), flags (1), counted until (2, 0 = not counted), number of seats (1), and for
-//! each seat data center (4), end (8), epoch (4). `counted until` is in steps of half a second
-//! after the last check-in.
+//! (8, 0 = waiting), flags (1), counted until (2, 0 = not counted), what the visitor was told (17,
+//! if the flag says so), number of seats (1), and for each seat data center (4), end (8), epoch
+//! (4). `counted until` is in steps of half a second after the last check-in.
 //!
-//! Version 1 has no `counted until`. It is still read, so that visitors keep their positions when a
+//! What a visitor was told: position (4), time of admission (4), time of the first response that
+//! told one (4), and which one (4), and the reason of a rise (1). Times are in seconds after the
+//! bucket; 0 is none.
+//!
+//! Version 1 has neither `counted until` nor what the visitor was told. It is still read, so that visitors keep their positions when a
 //! deployment is upgraded.
 
+use std::num::NonZeroU32;
+
 use anteroom_room::id::{DataCenterId, DeploymentId, Epoch, VisitorId};
-use anteroom_room::ticket::{SEATS_MAX, Seat, Seats, Ticket};
+use anteroom_room::queue_position::Rise;
+use anteroom_room::ticket::{AfterArrival, Promise, SEATS_MAX, Seat, Seats, Ticket, Told};
 use anteroom_room::time::Timestamp;
 use anteroom_room::waiting::COUNT_GRAIN;
 
@@ -17,11 +24,13 @@ const VERSION: u8 = 2;
 /// Previous version, which is read and no longer written.
 const VERSION_BEFORE: u8 = 1;
 const FLAG_PROVISIONAL: u8 = 1;
+const FLAG_TOLD: u8 = 2;
+const TOLD_BYTES: usize = 4 * 4 + 1;
 const SEAT_BYTES: usize = 16;
 const FIXED_BYTES: usize = 1 + 8 + 16 + 8 + 8 + 8 + 1 + 2 + 1;
 
 /// Most bytes of a ticket before sealing.
-pub(crate) const CONTENT_BYTES_MAX: usize = FIXED_BYTES + SEATS_MAX * SEAT_BYTES;
+pub(crate) const CONTENT_BYTES_MAX: usize = FIXED_BYTES + TOLD_BYTES + SEATS_MAX * SEAT_BYTES;
 
 /// Error of bytes that are no ticket of a known version.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -33,11 +42,9 @@ pub(crate) fn write(deployment: DeploymentId, ticket: &Ticket) -> ([u8; CONTENT_
         bytes: [0; CONTENT_BYTES_MAX],
         length: 0,
     };
-    let flags = if ticket.is_provisional {
-        FLAG_PROVISIONAL
-    } else {
-        0
-    };
+    let has_told = ticket.told != Told::default();
+    let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+    let flags = flag(ticket.is_provisional, FLAG_PROVISIONAL) | flag(has_told, FLAG_TOLD);
     writer.put(&[VERSION]);
     writer.put(&deployment.0.to_le_bytes());
     writer.put(&ticket.visitor.0);
@@ -46,6 +53,9 @@ pub(crate) fn write(deployment: DeploymentId, ticket: &Ticket) -> ([u8; CONTENT_
     writer.put(&ticket.accepted_at.map_or(0, |at| at.0).to_le_bytes());
     writer.put(&[flags]);
     writer.put(&counted_steps(ticket).to_le_bytes());
+    if has_told {
+        writer.put_told(ticket);
+    }
     let count_at = writer.length;
     writer.put(&[0]);
     for seat in ticket.seats.iter() {
@@ -86,10 +96,16 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(DeploymentId, Ticket), NoTicket> {
     let last_check_in_at = Timestamp(reader.u64()?);
     let accepted_at = Some(Timestamp(reader.u64()?)).filter(|at| at.0 != 0);
     let flags = reader.u8()?;
-    if flags & !FLAG_PROVISIONAL != 0 {
+    let known = FLAG_PROVISIONAL | FLAG_TOLD;
+    if flags & !known != 0 || (flags & FLAG_TOLD != 0 && !has_count) {
         return Err(NoTicket);
     }
     let steps = if has_count { reader.u16()? } else { 0 };
+    let told = if flags & FLAG_TOLD == 0 {
+        Told::default()
+    } else {
+        reader.told()?
+    };
     let seats = reader.seats()?;
     if !reader.rest.is_empty() {
         return Err(NoTicket);
@@ -101,6 +117,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(DeploymentId, Ticket), NoTicket> {
         accepted_at,
         is_provisional: flags & FLAG_PROVISIONAL != 0,
         counted_until: counted_until(last_check_in_at, steps),
+        told,
         seats,
     };
     Ok((deployment, ticket))
@@ -117,7 +134,30 @@ impl Writer {
         self.bytes[self.length..end].copy_from_slice(field);
         self.length = end;
     }
+
+    fn put_told(&mut self, ticket: &Ticket) {
+        let Told {
+            position,
+            admission,
+            first,
+            rise,
+        } = ticket.told;
+        for number in [
+            position,
+            admission.map(|at| at.0),
+            first.map(|first| first.told.0),
+            first.map(|first| first.admission.0),
+        ] {
+            self.put(&number.map_or(0, NonZeroU32::get).to_le_bytes());
+        }
+        let code = rise.and_then(|rise| RISES.iter().position(|known| *known == rise));
+        let code = code.map_or(0, |code| code + 1);
+        self.put(&[u8::try_from(code).unwrap_or(0)]);
+    }
 }
+
+/// Reasons of a rise, by their code less one.
+const RISES: [Rise; 3] = [Rise::LimitLowered, Rise::Slower, Rise::EarlierVisitors];
 
 struct Reader<'a> {
     rest: &'a [u8],
@@ -144,6 +184,22 @@ impl Reader<'_> {
 
     fn u64(&mut self) -> Result<u64, NoTicket> {
         self.take().map(u64::from_le_bytes)
+    }
+
+    fn told(&mut self) -> Result<Told, NoTicket> {
+        let mut number = || self.u32().map(NonZeroU32::new);
+        let (position, admission) = (number()?, number()?.map(AfterArrival));
+        let first = number()?.map(AfterArrival).zip(number()?.map(AfterArrival));
+        let rise = match self.u8()? {
+            0 => None,
+            code => Some(*RISES.get(usize::from(code) - 1).ok_or(NoTicket)?),
+        };
+        Ok(Told {
+            position,
+            admission,
+            first: first.map(|(told, admission)| Promise { told, admission }),
+            rise,
+        })
     }
 
     fn seats(&mut self) -> Result<Seats, NoTicket> {
@@ -180,6 +236,7 @@ mod tests {
             accepted_at: None,
             is_provisional: false,
             counted_until,
+            told: Told::default(),
             seats: Seats::default(),
         }
     }
@@ -198,6 +255,59 @@ mod tests {
         assert_eq!(read_back(&absurd).counted_until, Some(longest));
         let over = waiting(Some(Timestamp(1_694_432_755_000)));
         assert_eq!(read_back(&over).counted_until, None);
+    }
+
+    #[test]
+    fn a_ticket_has_what_its_visitor_was_told() {
+        let number = |n| NonZeroU32::new(n).unwrap();
+        let after = |secs| AfterArrival(number(secs));
+        let told = Told {
+            position: Some(number(413)),
+            admission: Some(after(1_000)),
+            first: Some(Promise {
+                told: after(6),
+                admission: after(u32::MAX),
+            }),
+            rise: Some(Rise::Slower),
+        };
+        let parts = [
+            told,
+            Told {
+                position: None,
+                ..told
+            },
+            Told {
+                admission: None,
+                rise: Some(Rise::EarlierVisitors),
+                ..told
+            },
+            Told {
+                first: None,
+                rise: Some(Rise::LimitLowered),
+                ..told
+            },
+        ];
+        for told in parts {
+            let ticket = Ticket {
+                told,
+                ..waiting(None)
+            };
+            assert_eq!(read_back(&ticket), ticket);
+        }
+    }
+
+    #[test]
+    fn an_unknown_reason_of_a_rise_is_no_ticket() {
+        let ticket = Ticket {
+            told: Told {
+                position: Some(NonZeroU32::MIN),
+                ..Told::default()
+            },
+            ..waiting(None)
+        };
+        let (mut bytes, length) = write(DeploymentId(1), &ticket);
+        bytes[length - 2] = 4;
+        assert_eq!(read(&bytes[..length]), Err(NoTicket));
     }
 
     #[test]

@@ -2,15 +2,19 @@
 //!
 //! The checkers decide whether invariants held.
 
+mod announcements;
 mod cohorts;
 mod fill;
 
+use anteroom_room::queue_position::QueuePosition;
 use anteroom_room::time::{DurationMs, Timestamp};
 use hdrhistogram::Histogram;
 
 use crate::checkers::Checkers;
 use crate::outcome::{DataCenterOutcome, DataCenterSample, RunStatistics, Sample};
 use crate::scenario::model::Scenario;
+pub(crate) use announcements::Announcement;
+use announcements::Announcements;
 use cohorts::Cohorts;
 use fill::Fill;
 
@@ -29,6 +33,7 @@ pub(crate) struct Measure {
     waits: Histogram<u64>,
     inversions: Histogram<u64>,
     latencies: Histogram<u64>,
+    announcements: Announcements,
     cohorts: Cohorts,
     fill: Fill,
     counts: Vec<Counts>,
@@ -82,6 +87,7 @@ impl Measure {
             waits: histogram(),
             inversions: histogram(),
             latencies: histogram(),
+            announcements: Announcements::default(),
             cohorts: Cohorts::new(scenario.starts_at),
             fill: Fill::default(),
             counts: vec![Counts::default(); count],
@@ -165,6 +171,16 @@ impl Measure {
         }
     }
 
+    /// Records a response to a waiting visitor who sends its ticket back.
+    pub(crate) fn handle_position(&mut self, position: &QueuePosition) {
+        self.announcements.note_response(position);
+    }
+
+    /// Records the admission of a visitor who was told these ranges.
+    pub(crate) fn handle_waited(&mut self, told: &[Announcement], now: Timestamp) {
+        self.announcements.note_admission(told, now);
+    }
+
     pub(crate) fn handle_abandoned(&mut self) {
         self.stats.abandoned += 1;
     }
@@ -188,6 +204,12 @@ impl Measure {
     /// Returns the number of waiting visitors.
     pub(crate) fn waiting(&self) -> u32 {
         self.counts.iter().map(|counts| counts.waiting).sum()
+    }
+
+    /// Whether no visitor who arrived in an earlier second waits.
+    pub(crate) fn is_first(&self, arrived_at: Timestamp) -> bool {
+        let oldest = self.cohorts.oldest();
+        oldest.is_none_or(|oldest| arrived_at < oldest + DurationMs::from_secs(1))
     }
 
     /// Returns the number of waiting visitors who send their tickets back.
@@ -255,6 +277,7 @@ impl Measure {
         stats.wait_ms_p90 = of(&self.waits, 0.9);
         stats.wait_ms_p99 = of(&self.waits, 0.99);
         stats.wait_ms_max = of(&self.waits, 1.0);
+        stats.announced_waits = self.announcements.shares();
         stats.order_inversion_ms_p50 = of(&self.inversions, 0.5);
         stats.order_inversion_ms_p99 = of(&self.inversions, 0.99);
         stats.order_inversion_ms_max = of(&self.inversions, 1.0);

@@ -67,6 +67,8 @@ pub struct RunStatistics {
     pub wait_ms_p99: Option<u64>,
     /// Longest such wait.
     pub wait_ms_max: Option<u64>,
+    /// How the waits that pages announced came true; `None` if none was announced.
+    pub announced_waits: Option<AnnouncedWaits>,
     /// Visitors who left the queue.
     pub abandoned: u64,
     /// Median of the order inversion in ms: by how much later an admitted visitor had come than the
@@ -88,6 +90,23 @@ pub struct RunStatistics {
     pub queued_with_ticket: u64,
     /// Simulated events.
     pub events: u64,
+}
+
+/// How announced waits came true, by each range that a response told a visitor who was admitted
+/// later. Shares are in 0..=1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct AnnouncedWaits {
+    /// Share of ranges that contained the admission and were not wider than half the wait plus a
+    /// minute.
+    pub right: f64,
+    /// Share of ranges that began after the admission.
+    pub early: f64,
+    /// Share of ranges that ended before the admission.
+    pub late: f64,
+    /// Share of responses to visitors who waited for their turn without a range.
+    pub unknown: f64,
+    /// Share of those responses that named a reason for a longer wait.
+    pub risen: f64,
 }
 
 /// State of the room at one moment.

@@ -9,6 +9,7 @@ use anteroom_room::ticket::Ticket;
 use anteroom_room::time::Timestamp;
 
 use crate::checkers::Watched;
+use crate::measure::Announcement;
 use crate::rng::{Draw, VisitorRng};
 use crate::run::slab::{Key, Slab};
 use crate::scenario::model::{Behaviour, DataCenterPlan, RoomPlan};
@@ -43,6 +44,8 @@ pub(crate) enum Phase {
 pub(crate) struct Visitor {
     pub(crate) rng: VisitorRng,
     pub(crate) ticket: Option<Ticket>,
+    /// Waits that it was told.
+    pub(crate) told: Vec<Announcement>,
     pub(crate) watched: Watched,
     /// Time of its first request.
     pub(crate) arrived_at: Timestamp,
@@ -123,6 +126,7 @@ impl Population {
         let patience = behaviour.patience.map(|mean| rng.exponential_span(mean));
         Visitor {
             ticket: None,
+            told: Vec::new(),
             watched: Watched::default(),
             arrived_at: now,
             leaves_at: patience.map_or(Timestamp::NEVER, |span| now + span),

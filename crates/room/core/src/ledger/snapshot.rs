@@ -12,6 +12,7 @@ use crate::id::DataCenterId;
 use crate::order::ROUND;
 use crate::sync::{ClosedBy, RoomFacts, Snapshot};
 use crate::time::{DurationMs, Minute, Timestamp};
+use crate::wait_forecast::END_PARTS;
 use crate::watermark::{WaitingCounts, Watermark};
 
 impl Ledger {
@@ -98,6 +99,7 @@ impl Ledger {
             slots_in_round: self.slots_before(at + ROUND, at),
             slots_ahead: LOOK_AHEAD.map(|after| self.slots_ahead(at + after, at)),
             next_free_at: self.next_free_at(at),
+            ends_ahead: self.ends_ahead(at),
             slots_to_spare: slots.saturating_sub(self.waiting_total()),
             active: self.active(),
             phantoms: self.phantoms(),
@@ -202,6 +204,19 @@ impl Ledger {
     fn next_free_at(&self, at: Timestamp) -> Timestamp {
         let late = self.usual_closing_lag();
         self.sums.row.next_end(at - late) + late
+    }
+
+    /// Returns the seats that end in each part of the longest seat from `at` on.
+    fn ends_ahead(&self, at: Timestamp) -> [u32; END_PARTS] {
+        let part = self.longest_seat.0.max(1) / END_PARTS as u64;
+        let mut ends = [0i64; END_PARTS];
+        for (end, count) in self.sums.row.iter() {
+            let index = end.since(at).0.saturating_sub(1) / part.max(1);
+            let index = usize::try_from(index).unwrap_or(END_PARTS);
+            let slot = &mut ends[index.min(END_PARTS - 1)];
+            *slot += count;
+        }
+        ends.map(|count| u32::try_from(count.max(0)).unwrap_or(u32::MAX))
     }
 
     /// Returns the time from the end of a seat until it can be granted again, as a rule.

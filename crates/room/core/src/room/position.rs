@@ -1,5 +1,6 @@
 //! Reply to a waiting visitor: position, estimate, refresh interval.
 
+use super::announcement::is_counted;
 use super::{Room, Verdict, Visit};
 use crate::estimate::{
     PAGE_RELOAD, REFRESH_AFTER_FIRST, REFRESH_AFTER_LAST, refresh_after, refresh_before_turn,
@@ -8,13 +9,17 @@ use crate::id::VisitorId;
 use crate::order::ROUND;
 use crate::queue_position::{QueuePosition, QueueReason, WaitRange};
 use crate::rules::QueueingMethod;
-use crate::ticket::{Seats, Ticket};
+use crate::ticket::{Seats, Ticket, Told};
 use crate::time::{DurationMs, Timestamp};
+use crate::wait_forecast::WaitForecast;
 use crate::waiting::OVERDUE;
 use crate::watermark::{people_before, people_beside};
 
 /// Shortest refresh interval.
 const REFRESH_AFTER_MIN: DurationMs = DurationMs(1_000);
+/// Interval from which a visitor counts as one that keeps its own interval. Shorter ones are those
+/// of visitors who come closer to the front.
+const SLOW_POLLER: DurationMs = DurationMs::from_secs(25);
 /// Refreshes per second when a room opens: the waiting visitors are spread accordingly.
 const OPENING_REFRESHES_PER_SECOND: u64 = 5_000;
 
@@ -27,16 +32,7 @@ impl Room {
         if reason == QueueReason::Rejecting {
             return Verdict::Queue(None, QueuePosition::unknown(reason, arrived_at));
         }
-        let (position, counted_until) = self.position(visit, reason, arrived_at, now);
-        let ticket = Ticket {
-            visitor: visit.visitor,
-            bucket: arrived_at,
-            last_check_in_at: now,
-            accepted_at: None,
-            is_provisional: false,
-            counted_until,
-            seats: Seats::default(),
-        };
+        let (position, ticket) = self.position(visit, reason, arrived_at, now);
         Verdict::Queue(Some(ticket), position)
     }
 
@@ -46,14 +42,14 @@ impl Room {
         reason: QueueReason,
         arrived_at: Timestamp,
         now: Timestamp,
-    ) -> (QueuePosition, Option<Timestamp>) {
+    ) -> (QueuePosition, Ticket) {
         let rank = self.rank(visit, arrived_at);
         let ahead = people_before(&self.snapshot.queue, rank);
         let people_waiting = self.people_waiting();
-        let wait = self.wait(reason, ahead, people_waiting, now);
-        let jitter = self.identity.lottery_key.draw(visit.visitor, now.0);
         let turn = self.turn(visit.visitor, rank, ahead);
-        let ask_after = self.ask_after(reason, turn, people_waiting, wait, jitter, now);
+        let expected = self.wait(reason, turn, people_waiting, now);
+        let jitter = self.identity.lottery_key.draw(visit.visitor, now.0);
+        let ask_after = self.ask_after(reason, turn, people_waiting, expected, jitter, now);
         // The position must outlive the pause, and one refresh that gets lost.
         let ask_after = ask_after.min(DurationMs(self.rules.position_grace.0 / 2));
         let ask_after = if self.has_left {
@@ -62,26 +58,78 @@ impl Room {
         } else {
             ask_after
         };
-        let interval = if visit.gets_page {
-            ask_after.max(PAGE_RELOAD)
+        let has_order = self.is_order_known(reason);
+        let is_uncounted = visit.ticket.is_none() && is_moving(reason) && has_order;
+        let ask_after = if is_uncounted && self.rules.refresh_interval.is_none() {
+            // It counts from its next request on, so that those behind it learn where they are.
+            ask_after.min(REFRESH_AFTER_MIN + DurationMs(jitter % REFRESH_AFTER_MIN.0 / 2))
         } else {
             ask_after
         };
-        let counted_until = visit.ticket.and_then(|ticket| {
-            if self.has_left {
-                // Nobody would learn that it is counted here.
-                return ticket.counted_until;
-            }
-            Some(self.waiting.handle_refresh(&ticket, rank, interval, now))
-        });
+        let counted_until = self.count(visit, rank, ask_after, now);
+        let is_counted = !has_order || is_counted(arrived_at, now);
+        let told = if has_order && is_counted {
+            let before = visit.ticket.map(|ticket| ticket.told).unwrap_or_default();
+            let expected = expected.map(|wait| wait.middle);
+            self.announce((before, arrived_at), ahead, expected, now)
+        } else {
+            Told::default()
+        };
+        let wait = if has_order {
+            let admission = told.admission.map(|after| after.time(arrived_at));
+            admission.map(|at| WaitRange::around(at.since(now)))
+        } else {
+            expected
+        };
         let position = QueuePosition {
-            people_ahead: self.is_order_known(reason).then_some(ahead),
+            people_ahead: told.position.map(|position| position.get() - 1),
             people_waiting,
             wait,
             refresh_after: Some(ask_after),
+            is_counted,
+            rise: told.rise,
             ..QueuePosition::unknown(reason, arrived_at)
         };
-        (position, counted_until)
+        let ticket = Ticket {
+            visitor: visit.visitor,
+            bucket: arrived_at,
+            last_check_in_at: now,
+            accepted_at: None,
+            is_provisional: false,
+            counted_until,
+            told,
+            seats: Seats::default(),
+        };
+        (position, ticket)
+    }
+
+    /// Counts a visitor who refreshes after this interval. Returns the end of its count.
+    fn count(
+        &mut self,
+        visit: Visit,
+        rank: Timestamp,
+        ask_after: DurationMs,
+        now: Timestamp,
+    ) -> Option<Timestamp> {
+        let ticket = visit.ticket?;
+        if self.has_left {
+            // Nobody would learn that it is counted here.
+            return ticket.counted_until;
+        }
+        // Phones let pages in the background poll once a minute, whatever they are told. The turn
+        // of such a visitor waits for it, or it would never come while others poll every second.
+        let kept = now.since(ticket.last_check_in_at).min(REFRESH_AFTER_LAST);
+        let interval = if kept < SLOW_POLLER {
+            ask_after
+        } else {
+            ask_after.max(kept)
+        };
+        let interval = if visit.gets_page {
+            interval.max(PAGE_RELOAD)
+        } else {
+            interval
+        };
+        Some(self.waiting.handle_refresh(&ticket, rank, interval, now))
     }
 
     /// Returns how many visitors refresh before this one. Visitors of the same second have the same
@@ -113,14 +161,19 @@ impl Room {
         waiting: u32,
         now: Timestamp,
     ) -> Option<WaitRange> {
-        match (reason, self.rules.queueing_method) {
-            (QueueReason::Full | QueueReason::NotYourTurn, QueueingMethod::Random) => {
-                self.throughput.wait_by_lot(waiting.max(1), now)
-            }
-            (QueueReason::Full | QueueReason::NotYourTurn, _) => self.throughput.wait(ahead, now),
-            // Nobody enters at present: there is nothing to estimate from.
-            _ => None,
+        if !is_moving(reason) {
+            // Nobody enters at present, and nobody knows when that ends.
+            return None;
         }
+        // After a change of the rules there is no snapshot for a moment.
+        if self.snapshot.as_of != Timestamp::ZERO && !self.forecast.is_of(&self.snapshot) {
+            let giving_up = self.giving_up.millionths_per_second();
+            self.forecast = WaitForecast::of(&self.snapshot, &self.rules, giving_up);
+        }
+        if self.rules.queueing_method == QueueingMethod::Random {
+            return self.forecast.wait_by_lot(waiting, now);
+        }
+        self.forecast.wait(ahead, now).map(WaitRange::around)
     }
 
     fn ask_after(
@@ -167,6 +220,11 @@ impl Room {
         let spread = many.max(REFRESH_AFTER_MIN.0 / 4);
         DurationMs(free_after.0 + jitter % spread).max(REFRESH_AFTER_MIN)
     }
+}
+
+/// Whether the room admits visitors at present.
+const fn is_moving(reason: QueueReason) -> bool {
+    matches!(reason, QueueReason::Full | QueueReason::NotYourTurn)
 }
 
 fn refresh_at_opening(until: DurationMs, waiting: u32, jitter: u64) -> DurationMs {

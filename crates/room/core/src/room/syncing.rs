@@ -192,7 +192,7 @@ impl Room {
                     self.revoked.add_listed(list);
                 }
                 let snapshot = lease_reply.snapshot;
-                self.note_admissions(&snapshot, now);
+                self.note_admissions(&snapshot);
                 self.longest_known = self.longest_known.max(snapshot.longest_known);
                 self.witnessed = Some(snapshot.epoch).filter(|epoch| *epoch != Epoch::ALONE);
                 self.lottery
@@ -207,18 +207,16 @@ impl Room {
 }
 
 impl Room {
-    /// Updates the throughput of the whole queue, at all nodes.
-    fn note_admissions(&mut self, next: &Snapshot, now: Timestamp) {
-        if self.snapshot.as_of == Timestamp::ZERO {
-            // Admissions before the first reply are no rate.
-            self.throughput.handle_admissions(0, now);
-            return;
-        }
+    /// Notes the admissions of the whole queue, at all nodes.
+    fn note_admissions(&mut self, next: &Snapshot) {
+        // Admissions before the first reply say nothing about those who wait.
+        let is_first = self.snapshot.as_of == Timestamp::ZERO;
         let more = next.admitted.iter().map(|&(minute, count)| {
             let known = self.snapshot.admitted_in(minute);
             count.saturating_sub(known)
         });
-        self.throughput.handle_admissions(more.sum(), now);
+        let admitted = if is_first { 0 } else { more.sum() };
+        self.giving_up.handle_snapshot(next, admitted);
     }
 
     /// Notes the ledger that replied. If its store came back as another server, it may have

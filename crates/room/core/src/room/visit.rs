@@ -11,7 +11,7 @@ use crate::rules::{OnStoreFailure, QueueingMethod, SeatNeedsCookie};
 use crate::seats::SeatTerms;
 use crate::sync::MINUTES_KEPT;
 use crate::sync_loop::WAIT_MAX;
-use crate::ticket::{Seat, Seats, Ticket};
+use crate::ticket::{Seat, Seats, Ticket, Told};
 use crate::time::{DurationMs, Timestamp};
 use crate::watermark::Watermark;
 
@@ -181,6 +181,7 @@ impl Room {
             accepted_at: Some(seat.accepted_at),
             last_check_in_at: self.assumed_check_in(seat.ends_at, now),
             counted_until: None,
+            told: Told::default(),
             seats,
             ..ticket
         })
@@ -273,6 +274,7 @@ impl Room {
         self.count_admission(visit.visitor, now);
         let bucket = self.bucket(visit, now);
         if let Some(ticket) = visit.ticket {
+            self.note_announced(&ticket, now);
             let rank = self.rank(visit, bucket);
             if self.waiting.handle_departure(&ticket, rank, now) {
                 self.snapshot.take_waiting(rank);
@@ -295,6 +297,7 @@ impl Room {
             accepted_at: Some(now),
             is_provisional,
             counted_until: None,
+            told: Told::default(),
             seats,
         }
     }

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use super::schedule::COUNT_GRAIN;
 use crate::time::{DurationMs, Timestamp};
-use crate::watermark::{WaitingCounts, compact_buckets};
+use crate::watermark::{WaitingCounts, compact_ranks};
 
 /// Times of a forecast. They get further apart, and are on the grids on which visitors run out
 /// ([`grain_of`]), so that every change is at one of them.
@@ -88,7 +88,7 @@ impl WaitingForecast {
     /// Makes a forecast at `now` in which these ranks, which rise, are compact and have no
     /// visitors.
     pub(super) fn of_ranks(ranks: &[Timestamp], now: Timestamp) -> Self {
-        let buckets = compact_buckets(ranks).into_iter();
+        let buckets = compact_ranks(ranks).into_iter();
         Self {
             from: now.floor_to(COUNT_GRAIN),
             late: DurationMs::ZERO,

@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 
 use super::forecast::WaitingForecast;
 use crate::time::{DurationMs, Timestamp};
-use crate::watermark::{EXACT_BUCKETS, WaitingCounts};
+use crate::watermark::{EXACT_RANKS, WaitingCounts};
 
 /// Granularity of changes, rounded up; it bounds the number of counters. All nodes have the same
 /// grid, so that one begins to count a visitor when another one ends.
@@ -76,7 +76,7 @@ impl Schedule {
         let rank = |&(rank, _): &(Timestamp, i64)| rank;
         let mut ranks: Vec<Timestamp> = self.counts.iter().map(|entry| rank(&entry)).collect();
         for (_, changes) in &self.changes {
-            let front = changes.iter().take(EXACT_BUCKETS);
+            let front = changes.iter().take(EXACT_RANKS);
             ranks.extend(
                 front
                     .chain(changes.iter().next_back())

@@ -9,7 +9,7 @@ use super::event::Event;
 use super::slab::Key;
 use super::visiting::code_of;
 use crate::deployment::node::{NodeReply, Request, Role, Sent, VisitorState};
-use crate::measure::Entry;
+use crate::measure::{Announcement, Entry};
 use crate::rng::Draw;
 use crate::visitors::{CopyUse, Phase, TicketCopy};
 
@@ -108,6 +108,8 @@ impl Simulation {
         let is_first = visitor.ticket.is_none();
         if visitor.keeps_cookies {
             visitor.ticket = Some(ticket);
+            visitor.told.extend(Announcement::of(position, now));
+            self.measure.handle_position(position);
         }
         let late = visitor.rng.between(LATE_FROM, LATE_TO);
         let next_at = now + position.refresh_after.unwrap_or(NO_SHOW_WITHIN) + late;
@@ -140,6 +142,8 @@ impl Simulation {
                 );
             }
             self.measure.handle_entry(entry, now);
+            let told = std::mem::take(&mut visitor.told);
+            self.measure.handle_waited(&told, now);
             visitor.phase = Phase::Inside;
         }
         let is_first = visitor.ticket.is_none();

@@ -58,3 +58,44 @@ fn of_visitors_who_came_together_as_many_refresh_first_as_seats_come() {
     // Ten draws of two hundred, with random deviation.
     assert!((3..=22).contains(&first), "{first} refresh first");
 }
+
+#[test]
+fn the_turn_of_a_visitor_waits_for_the_interval_that_it_keeps() {
+    let mut pair = Pair::new(Rules {
+        session_duration: DurationMs(60_000),
+        session_renewal: false,
+        ..rules(1, 100)
+    });
+    pair.admit();
+    let (mut slow, _) = pair.queue(None);
+    pair.wait(2_000);
+    let (mut quick, _) = pair.queue(None);
+    let mut entered = Vec::new();
+    for secs in 3..=190 {
+        pair.wait(1_000);
+        pair.sync();
+        // It polls once a minute, though it is told to do so every two seconds.
+        if secs % 60 == 5 {
+            match pair.visit(Some(slow)) {
+                Verdict::Queue(Some(ticket), _) => slow = ticket,
+                Verdict::Admit(_) => {
+                    entered.push(("slow", secs));
+                    break;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        match pair.visit(Some(quick)) {
+            Verdict::Queue(Some(ticket), _) => quick = ticket,
+            Verdict::Admit(_) => {
+                entered.push(("quick", secs));
+                pair.wait(1_000);
+                quick = pair.queue(None).0;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let who: Vec<&str> = entered.iter().map(|(who, _)| *who).collect();
+    // Nobody could know its interval before the first seat was free; the second one is its own.
+    assert_eq!(who, ["quick", "slow"], "{entered:?}");
+}

@@ -222,6 +222,7 @@ fn below_root() -> Ledger {
         seats_free: 17,
         is_second_used_up: true,
         slots_ahead: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15],
+        ends_ahead: [3; 16],
         seats_owed: 2,
         rejected_through: 3,
         ..Snapshot::default()

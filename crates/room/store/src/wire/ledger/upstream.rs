@@ -9,6 +9,7 @@ use anteroom_room::ledger::{Upstream, UpstreamDemand};
 use anteroom_room::store::StoreFacts;
 use anteroom_room::sync::{ClosedBy, LeaseDemand, LeaseUsage, Revocation, Snapshot};
 use anteroom_room::time::{DurationMs, Timestamp};
+use anteroom_room::wait_forecast::END_PARTS;
 use anteroom_room::watermark::Watermark;
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +64,7 @@ struct SnapshotRecord {
     slots_in_round: u32,
     slots_ahead: [u32; LOOK_AHEAD.len()],
     next_free_at: u64,
+    ends_ahead: [u32; END_PARTS],
     slots_to_spare: u32,
     inside: u32,
     phantoms: u32,
@@ -256,6 +258,7 @@ impl From<&Snapshot> for SnapshotRecord {
             slots_in_round: snapshot.slots_in_round,
             slots_ahead: snapshot.slots_ahead,
             next_free_at: snapshot.next_free_at.0,
+            ends_ahead: snapshot.ends_ahead,
             slots_to_spare: snapshot.slots_to_spare,
             inside: snapshot.active,
             phantoms: snapshot.phantoms,
@@ -297,6 +300,7 @@ impl From<SnapshotRecord> for Snapshot {
             slots_in_round: record.slots_in_round,
             slots_ahead: record.slots_ahead,
             next_free_at: Timestamp(record.next_free_at),
+            ends_ahead: record.ends_ahead,
             slots_to_spare: record.slots_to_spare,
             active: record.inside,
             phantoms: record.phantoms,

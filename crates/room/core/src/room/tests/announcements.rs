@@ -1,0 +1,184 @@
+//! Tests of what visitors are told, one response after another.
+
+use core::num::NonZeroU32;
+
+use super::*;
+use crate::queue_position::{Rise, WaitRange};
+use crate::ticket::{AfterArrival, Told};
+use crate::wait_forecast::GivingUp;
+
+/// Returns a room of one seat that is taken, with sessions of a minute that nothing extends.
+fn full() -> Pair {
+    let mut pair = Pair::new(Rules {
+        session_duration: DurationMs(60_000),
+        session_renewal: false,
+        ..rules(1, 100)
+    });
+    pair.admit();
+    pair
+}
+
+/// Lets these visitors refresh each second for so long. Returns the last positions.
+fn refresh(pair: &mut Pair, tickets: &mut [Ticket], secs: u64) -> Vec<QueuePosition> {
+    let mut positions = Vec::new();
+    for _ in 0..secs {
+        pair.wait(1_000);
+        pair.sync();
+        positions.clear();
+        for ticket in &mut *tickets {
+            let (renewed, position) = pair.queue(Some(*ticket));
+            *ticket = renewed;
+            positions.push(position);
+        }
+    }
+    positions
+}
+
+#[test]
+fn a_position_is_unknown_until_the_second_of_arrival_is_counted() {
+    let mut pair = full();
+    let mut tickets = [pair.queue(None).0];
+    for secs in 1..5 {
+        let [position] = refresh(&mut pair, &mut tickets, 1)[..] else {
+            panic!("one visitor")
+        };
+        assert!(!position.is_counted, "{secs}");
+        assert_eq!((position.people_ahead, position.wait), (None, None));
+    }
+    let [position] = refresh(&mut pair, &mut tickets, 1)[..] else {
+        panic!("one visitor")
+    };
+    assert!(position.is_counted);
+    assert_eq!(position.people_ahead, Some(0));
+    assert!(position.wait.is_some());
+}
+
+#[test]
+fn the_wait_is_known_before_anybody_was_admitted_from_the_queue() {
+    let mut pair = full();
+    let mut tickets = [(); 3].map(|()| {
+        pair.wait(1_000);
+        pair.queue(None).0
+    });
+    let positions = refresh(&mut pair, &mut tickets, 6);
+    // The seat ends a minute after the admission, and so does each one after it.
+    for (n, position) in positions.iter().enumerate() {
+        let middle = position.wait.unwrap().middle.0 / 1_000;
+        let truth = 60 * (n as u64 + 1) - 9;
+        assert!(middle.abs_diff(truth) <= 8, "{n}: {middle} of {truth}");
+    }
+}
+
+#[test]
+fn a_paused_time_is_no_slow_time() {
+    let mut pair = full();
+    let mut tickets = [pair.queue(None).0];
+    let before = refresh(&mut pair, &mut tickets, 6)[0].wait.unwrap().middle;
+    let open = *pair.room.rules();
+    pair.change_rules(Rules {
+        queue_all: true,
+        ..open
+    });
+    let paused = refresh(&mut pair, &mut tickets, 20)[0];
+    assert_eq!((paused.reason, paused.wait), (QueueReason::QueueAll, None));
+    pair.change_rules(open);
+    let after = refresh(&mut pair, &mut tickets, 1)[0];
+    let (after, rise) = (after.wait.unwrap().middle, after.rise);
+    assert!(after < before, "{after} after {before}");
+    assert_eq!(rise, None);
+}
+
+/// Returns what a visitor is told who was told a position and a time of admission before.
+fn told(pair: &Pair, before: Told, ahead: u32, wait_secs: u64) -> Told {
+    let wait = Some(DurationMs::from_secs(wait_secs));
+    pair.room.announce((before, START), ahead, wait, pair.now)
+}
+
+fn position(n: u32) -> Option<NonZeroU32> {
+    NonZeroU32::new(n)
+}
+
+fn after(secs: u32) -> Option<AfterArrival> {
+    NonZeroU32::new(secs).map(AfterArrival)
+}
+
+/// Returns a node that has learned how many give up, 100 s after the arrival, and what a visitor
+/// was told who has 99 people ahead and enters 500 s later.
+fn told_before() -> (Pair, Told) {
+    let mut pair = full();
+    pair.room.giving_up = GivingUp::known(0);
+    pair.wait(100_000);
+    let first = told(&pair, Told::default(), 99, 500);
+    assert_eq!(
+        (first.position, first.admission),
+        (position(100), after(600))
+    );
+    (pair, first)
+}
+
+#[test]
+fn a_visitor_keeps_what_it_was_told_until_the_truth_differs_by_a_tenth() {
+    let (pair, before) = told_before();
+    for (ahead, wait) in [(99, 545), (105, 460), (109, 500)] {
+        let next = told(&pair, before, ahead, wait);
+        assert_eq!(next, before, "{ahead} {wait}");
+    }
+    let sooner = told(&pair, before, 80, 440);
+    assert_eq!(
+        (sooner.position, sooner.admission),
+        (position(81), after(540))
+    );
+    assert_eq!(
+        sooner.first, before.first,
+        "it is the first one that counts"
+    );
+}
+
+#[test]
+fn whatever_becomes_worse_has_a_reason() {
+    let (mut pair, before) = told_before();
+    let slower = told(&pair, before, 99, 600);
+    assert_eq!(slower.rise, Some(Rise::Slower));
+    assert_eq!(slower.admission, after(700));
+    let moved_back = told(&pair, before, 120, 600);
+    assert_eq!(moved_back.rise, Some(Rise::EarlierVisitors));
+    assert_eq!(moved_back.position, position(121));
+    let rules = *pair.room.rules();
+    pair.change_rules(Rules {
+        limits: Limits {
+            new_users_per_minute: 50,
+            ..rules.limits
+        },
+        ..rules
+    });
+    let lowered = told(&pair, before, 99, 600);
+    assert_eq!(lowered.rise, Some(Rise::LimitLowered));
+    let better_again = told(&pair, lowered, 99, 400);
+    assert_eq!(better_again.rise, None);
+}
+
+#[test]
+fn a_node_that_knows_little_changes_no_announcement() {
+    let (mut pair, before) = told_before();
+    pair.room.giving_up = GivingUp::default();
+    assert_eq!(told(&pair, before, 99, 900), before);
+}
+
+#[test]
+fn first_announcements_are_compared_with_admissions() {
+    let waiting = full().queue(None).0;
+    let (mut pair, told) = told_before();
+    let ticket = Ticket {
+        bucket: START,
+        told,
+        ..waiting
+    };
+    let range = WaitRange::around(DurationMs(500_000));
+    let told_at = pair.now;
+    for after in [range.low.0 - 1, range.low.0, range.high.0, range.high.0 + 1] {
+        pair.room
+            .note_announced(&ticket, told_at + DurationMs(after));
+    }
+    let Announced { right, early, late } = pair.room.counters().announced;
+    assert_eq!((right, early, late), (2, 1, 1));
+}
