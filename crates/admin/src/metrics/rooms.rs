@@ -9,6 +9,7 @@ use std::sync::Arc;
 use anteroom_config::overrides::RoomOverrides;
 use anteroom_node::{Node, RoomHandle, RoomStats};
 use anteroom_room::queue_position::QueueReason;
+use anteroom_room::room::PromiseCounts;
 use anteroom_room::rules::Limits;
 use anteroom_room::time::{DurationMs, Timestamp};
 
@@ -67,8 +68,25 @@ pub(super) fn write(families: &mut Families<'_>, node: &Node, clocks: Clocks) ->
     for metric in METRICS {
         metric.write(families, &rooms)?;
     }
+    write_announced_waits(families, &rooms)?;
     write_overrides(families, &rooms)?;
     write_degraded(families, &rooms)
+}
+
+fn write_announced_waits(families: &mut Families<'_>, rooms: &[Reading]) -> fmt::Result {
+    let title = Title {
+        name: "announced_waits",
+        help: "Admitted visitors with an announced wait, by how the first one came true.",
+    };
+    let samples = rooms.iter().flat_map(|room| {
+        let PromiseCounts { right, early, late } = room.stats.counters.promises;
+        let outcomes = [("right", right), ("early", early), ("late", late)];
+        outcomes.map(|(outcome, count)| {
+            let labels = [("room", room.name.as_str()), ("outcome", outcome)];
+            (labels, count)
+        })
+    });
+    families.totals(title, samples)
 }
 
 fn write_overrides(families: &mut Families<'_>, rooms: &[Reading]) -> fmt::Result {

@@ -1,7 +1,8 @@
 //! Order of the queue: each waiting visitor gets a rank; lower ranks are served first.
 //!
-//! FIFO ranks by the second of arrival, and within it by lot. A draw gives those who came before the start a rank by
-//! lot, all of them ahead of the start, so that the watermark serves both in the same way.
+//! FIFO ranks by the second of arrival, and within it by lot. A draw gives those who came before
+//! the start a rank by lot, all of them ahead of the start, so that the watermark serves both in
+//! the same way.
 //! `random` has no ranks: it draws anew in every round.
 
 use crate::hash::LotteryKey;

@@ -21,14 +21,14 @@ pub struct QueuePosition {
     pub arrived_at: Timestamp,
     /// Whether all who came before are counted, so that the position is known.
     pub is_counted: bool,
-    /// Why the position or the wait is longer than this visitor was told before, if it is.
+    /// Reason for a longer wait or a later position than announced before, if there is one.
     pub rise: Option<Rise>,
-    /// What the visitor lost before this request, if anything; only in the first response after it.
+    /// Loss of the visitor before this request; only in the first response after it.
     pub loss: Option<Loss>,
 }
 
 impl QueuePosition {
-    /// Returns the reply to a visitor of whom nothing but the reason and the arrival is known.
+    /// Returns the reply to a visitor if only the reason and the arrival are known.
     #[must_use]
     pub const fn unknown(reason: QueueReason, arrived_at: Timestamp) -> Self {
         Self {
@@ -45,7 +45,7 @@ impl QueuePosition {
     }
 }
 
-/// Why a position or a wait became longer.
+/// Reason for a later position or a longer wait.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Rise {
     /// An operator lowered a limit of the room.
@@ -56,7 +56,7 @@ pub enum Rise {
     EarlierVisitors,
 }
 
-/// What a visitor had and lost.
+/// Loss of something that a visitor had.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Loss {
     /// The session: it ended without a request. The visitor is at the end of the queue.

@@ -153,14 +153,14 @@ pub struct RoomTotals {
     pub revoked: u64,
     /// Inversions: how much later admitted visitors arrived than others who still waited.
     pub inversions: Inversions,
-    /// How the first waits that visitors were told came true.
-    pub announced: Announced,
+    /// Admissions by how the first announced wait came true.
+    pub promises: PromiseCounts,
 }
 
-/// Admitted visitors who had been told a wait, by how it came true.
+/// Admitted visitors with an announced wait, by how the first one came true.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Announced {
-    /// Admissions within the first range that the visitor was told.
+pub struct PromiseCounts {
+    /// Admissions within the first announced range.
     pub right: u64,
     /// Earlier admissions.
     pub early: u64,

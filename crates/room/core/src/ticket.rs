@@ -34,30 +34,30 @@ pub struct Ticket {
     pub is_provisional: bool,
     /// Time until which some node counts it as waiting; `None` if none does.
     pub counted_until: Option<Timestamp>,
-    /// What the visitor was told while it waited.
-    pub told: Told,
+    /// Announcement to the visitor while it waited.
+    pub announced: Announced,
     /// Seats in the data centers that the visitor used lately.
     pub seats: Seats,
 }
 
-/// What a waiting visitor was told last, so that the next response agrees with it.
+/// Last announcement to a waiting visitor, so that the next response agrees with it.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Told {
+pub struct Announced {
     /// Position, 1 = next; `None` before all who came earlier were counted.
     pub position: Option<NonZeroU32>,
     /// Time of its admission; `None` while it is not known.
     pub admission: Option<AfterArrival>,
     /// First of these times, to see how it comes true.
     pub first: Option<Promise>,
-    /// Why one of them became worse the last time that it did.
+    /// Reason of the last one that was worse.
     pub rise: Option<Rise>,
 }
 
-/// Time of admission as a visitor was told.
+/// Time of admission as a response announced it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Promise {
     /// Time of the response.
-    pub told: AfterArrival,
+    pub at: AfterArrival,
     /// Time of admission.
     pub admission: AfterArrival,
 }
@@ -228,7 +228,7 @@ mod tests {
             accepted_at: Some(Timestamp(last_check_in_at)),
             is_provisional: false,
             counted_until: None,
-            told: Told::default(),
+            announced: Announced::default(),
             seats,
         }
     }

@@ -1,22 +1,22 @@
 //! Layout of a ticket before it is sealed: fixed fields, little-endian.
 //!
 //! Version 2: version (1), deployment (8), visitor (16), bucket (8), last check-in (8), accepted at
-//! (8, 0 = waiting), flags (1), counted until (2, 0 = not counted), what the visitor was told (17,
-//! if the flag says so), number of seats (1), and for each seat data center (4), end (8), epoch
-//! (4). `counted until` is in steps of half a second after the last check-in.
+//! (8, 0 = waiting), flags (1), counted until (2, 0 = not counted), announcement (17, if the flag
+//! says so), number of seats (1), and for each seat data center (4), end (8), epoch (4). `counted
+//! until` is in steps of half a second after the last check-in.
 //!
-//! What a visitor was told: position (4), time of admission (4), time of the first response that
-//! told one (4), and which one (4), and the reason of a rise (1). Times are in seconds after the
+//! Announcement: position (4), time of admission (4), time of the first response that had one (4)
+//! and the time of admission in it (4), reason of a rise (1). Times are in seconds after the
 //! bucket; 0 is none.
 //!
-//! Version 1 has neither `counted until` nor what the visitor was told. It is still read, so that visitors keep their positions when a
-//! deployment is upgraded.
+//! Version 1 has neither `counted until` nor an announcement. It is still read, so that visitors
+//! keep their positions when a deployment is upgraded.
 
 use std::num::NonZeroU32;
 
 use anteroom_room::id::{DataCenterId, DeploymentId, Epoch, VisitorId};
 use anteroom_room::queue_position::Rise;
-use anteroom_room::ticket::{AfterArrival, Promise, SEATS_MAX, Seat, Seats, Ticket, Told};
+use anteroom_room::ticket::{AfterArrival, Announced, Promise, SEATS_MAX, Seat, Seats, Ticket};
 use anteroom_room::time::Timestamp;
 use anteroom_room::waiting::COUNT_GRAIN;
 
@@ -24,13 +24,13 @@ const VERSION: u8 = 2;
 /// Previous version, which is read and no longer written.
 const VERSION_BEFORE: u8 = 1;
 const FLAG_PROVISIONAL: u8 = 1;
-const FLAG_TOLD: u8 = 2;
-const TOLD_BYTES: usize = 4 * 4 + 1;
+const FLAG_ANNOUNCED: u8 = 2;
+const ANNOUNCED_BYTES: usize = 4 * 4 + 1;
 const SEAT_BYTES: usize = 16;
 const FIXED_BYTES: usize = 1 + 8 + 16 + 8 + 8 + 8 + 1 + 2 + 1;
 
 /// Most bytes of a ticket before sealing.
-pub(crate) const CONTENT_BYTES_MAX: usize = FIXED_BYTES + TOLD_BYTES + SEATS_MAX * SEAT_BYTES;
+pub(crate) const CONTENT_BYTES_MAX: usize = FIXED_BYTES + ANNOUNCED_BYTES + SEATS_MAX * SEAT_BYTES;
 
 /// Error of bytes that are no ticket of a known version.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -42,9 +42,9 @@ pub(crate) fn write(deployment: DeploymentId, ticket: &Ticket) -> ([u8; CONTENT_
         bytes: [0; CONTENT_BYTES_MAX],
         length: 0,
     };
-    let has_told = ticket.told != Told::default();
+    let has_announced = ticket.announced != Announced::default();
     let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
-    let flags = flag(ticket.is_provisional, FLAG_PROVISIONAL) | flag(has_told, FLAG_TOLD);
+    let flags = flag(ticket.is_provisional, FLAG_PROVISIONAL) | flag(has_announced, FLAG_ANNOUNCED);
     writer.put(&[VERSION]);
     writer.put(&deployment.0.to_le_bytes());
     writer.put(&ticket.visitor.0);
@@ -53,8 +53,8 @@ pub(crate) fn write(deployment: DeploymentId, ticket: &Ticket) -> ([u8; CONTENT_
     writer.put(&ticket.accepted_at.map_or(0, |at| at.0).to_le_bytes());
     writer.put(&[flags]);
     writer.put(&counted_steps(ticket).to_le_bytes());
-    if has_told {
-        writer.put_told(ticket);
+    if has_announced {
+        writer.put_announced(ticket);
     }
     let count_at = writer.length;
     writer.put(&[0]);
@@ -96,15 +96,15 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(DeploymentId, Ticket), NoTicket> {
     let last_check_in_at = Timestamp(reader.u64()?);
     let accepted_at = Some(Timestamp(reader.u64()?)).filter(|at| at.0 != 0);
     let flags = reader.u8()?;
-    let known = FLAG_PROVISIONAL | FLAG_TOLD;
-    if flags & !known != 0 || (flags & FLAG_TOLD != 0 && !has_count) {
+    let known = FLAG_PROVISIONAL | FLAG_ANNOUNCED;
+    if flags & !known != 0 || (flags & FLAG_ANNOUNCED != 0 && !has_count) {
         return Err(NoTicket);
     }
     let steps = if has_count { reader.u16()? } else { 0 };
-    let told = if flags & FLAG_TOLD == 0 {
-        Told::default()
+    let announced = if flags & FLAG_ANNOUNCED == 0 {
+        Announced::default()
     } else {
-        reader.told()?
+        reader.announced()?
     };
     let seats = reader.seats()?;
     if !reader.rest.is_empty() {
@@ -117,7 +117,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(DeploymentId, Ticket), NoTicket> {
         accepted_at,
         is_provisional: flags & FLAG_PROVISIONAL != 0,
         counted_until: counted_until(last_check_in_at, steps),
-        told,
+        announced,
         seats,
     };
     Ok((deployment, ticket))
@@ -135,17 +135,17 @@ impl Writer {
         self.length = end;
     }
 
-    fn put_told(&mut self, ticket: &Ticket) {
-        let Told {
+    fn put_announced(&mut self, ticket: &Ticket) {
+        let Announced {
             position,
             admission,
             first,
             rise,
-        } = ticket.told;
+        } = ticket.announced;
         for number in [
             position,
             admission.map(|at| at.0),
-            first.map(|first| first.told.0),
+            first.map(|first| first.at.0),
             first.map(|first| first.admission.0),
         ] {
             self.put(&number.map_or(0, NonZeroU32::get).to_le_bytes());
@@ -186,7 +186,7 @@ impl Reader<'_> {
         self.take().map(u64::from_le_bytes)
     }
 
-    fn told(&mut self) -> Result<Told, NoTicket> {
+    fn announced(&mut self) -> Result<Announced, NoTicket> {
         let mut number = || self.u32().map(NonZeroU32::new);
         let (position, admission) = (number()?, number()?.map(AfterArrival));
         let first = number()?.map(AfterArrival).zip(number()?.map(AfterArrival));
@@ -194,10 +194,10 @@ impl Reader<'_> {
             0 => None,
             code => Some(*RISES.get(usize::from(code) - 1).ok_or(NoTicket)?),
         };
-        Ok(Told {
+        Ok(Announced {
             position,
             admission,
-            first: first.map(|(told, admission)| Promise { told, admission }),
+            first: first.map(|(at, admission)| Promise { at, admission }),
             rise,
         })
     }
@@ -236,7 +236,7 @@ mod tests {
             accepted_at: None,
             is_provisional: false,
             counted_until,
-            told: Told::default(),
+            announced: Announced::default(),
             seats: Seats::default(),
         }
     }
@@ -258,38 +258,38 @@ mod tests {
     }
 
     #[test]
-    fn a_ticket_has_what_its_visitor_was_told() {
+    fn a_ticket_has_the_announcement_to_its_visitor() {
         let number = |n| NonZeroU32::new(n).unwrap();
         let after = |secs| AfterArrival(number(secs));
-        let told = Told {
+        let announced = Announced {
             position: Some(number(413)),
             admission: Some(after(1_000)),
             first: Some(Promise {
-                told: after(6),
+                at: after(6),
                 admission: after(u32::MAX),
             }),
             rise: Some(Rise::Slower),
         };
         let parts = [
-            told,
-            Told {
+            announced,
+            Announced {
                 position: None,
-                ..told
+                ..announced
             },
-            Told {
+            Announced {
                 admission: None,
                 rise: Some(Rise::EarlierVisitors),
-                ..told
+                ..announced
             },
-            Told {
+            Announced {
                 first: None,
                 rise: Some(Rise::LimitLowered),
-                ..told
+                ..announced
             },
         ];
-        for told in parts {
+        for announced in parts {
             let ticket = Ticket {
-                told,
+                announced,
                 ..waiting(None)
             };
             assert_eq!(read_back(&ticket), ticket);
@@ -299,9 +299,9 @@ mod tests {
     #[test]
     fn an_unknown_reason_of_a_rise_is_no_ticket() {
         let ticket = Ticket {
-            told: Told {
+            announced: Announced {
                 position: Some(NonZeroU32::MIN),
-                ..Told::default()
+                ..Announced::default()
             },
             ..waiting(None)
         };

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 
 use anteroom_room::id::{DeploymentId, VisitorId};
-use anteroom_room::ticket::{Seats, Ticket, Told};
+use anteroom_room::ticket::{Announced, Seats, Ticket};
 use anteroom_room::time::Timestamp;
 use anteroom_testkit::{Effort, Language, fuzz, seeds};
 use anteroom_ticket::{Binding, KeyRing, NONCE_BYTES, OpenError};
@@ -52,7 +52,7 @@ fn sealed(room: &str, deployment: DeploymentId) -> String {
         accepted_at: None,
         is_provisional: false,
         counted_until: None,
-        told: Told::default(),
+        announced: Announced::default(),
         seats: Seats::default(),
     };
     let nonce = [3; NONCE_BYTES];

@@ -37,7 +37,8 @@ fn main() {
     });
     println!(
         "| scenario | first in line though free | queueing began at | fill | decision, p50, p99 | \
-         inversion, p99 | announced waits: right, early, late, unknown, risen | violated invariants |\n\
+         inversion, p99 | announced waits: right, early, late, unknown, risen | \
+         violated invariants |\n\
          | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
     );
     let done = done.into_inner().unwrap_or_default();

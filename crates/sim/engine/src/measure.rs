@@ -176,9 +176,9 @@ impl Measure {
         self.announcements.note_response(position);
     }
 
-    /// Records the admission of a visitor who was told these ranges.
-    pub(crate) fn handle_waited(&mut self, told: &[Announcement], now: Timestamp) {
-        self.announcements.note_admission(told, now);
+    /// Records the admission of a visitor with these announcements.
+    pub(crate) fn handle_waited(&mut self, announced: &[Announcement], now: Timestamp) {
+        self.announcements.note_admission(announced, now);
     }
 
     pub(crate) fn handle_abandoned(&mut self) {

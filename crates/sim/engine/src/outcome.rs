@@ -67,7 +67,7 @@ pub struct RunStatistics {
     pub wait_ms_p99: Option<u64>,
     /// Longest such wait.
     pub wait_ms_max: Option<u64>,
-    /// How the waits that pages announced came true; `None` if none was announced.
+    /// Announced waits by how they came true; `None` if none was announced.
     pub announced_waits: Option<AnnouncedWaits>,
     /// Visitors who left the queue.
     pub abandoned: u64,
@@ -92,7 +92,7 @@ pub struct RunStatistics {
     pub events: u64,
 }
 
-/// How announced waits came true, by each range that a response told a visitor who was admitted
+/// Announced waits by how they came true: each range in a response to a visitor who was admitted
 /// later. Shares are in 0..=1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct AnnouncedWaits {

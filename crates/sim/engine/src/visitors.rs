@@ -44,8 +44,8 @@ pub(crate) enum Phase {
 pub(crate) struct Visitor {
     pub(crate) rng: VisitorRng,
     pub(crate) ticket: Option<Ticket>,
-    /// Waits that it was told.
-    pub(crate) told: Vec<Announcement>,
+    /// Waits that responses announced to it.
+    pub(crate) announced: Vec<Announcement>,
     pub(crate) watched: Watched,
     /// Time of its first request.
     pub(crate) arrived_at: Timestamp,
@@ -126,7 +126,7 @@ impl Population {
         let patience = behaviour.patience.map(|mean| rng.exponential_span(mean));
         Visitor {
             ticket: None,
-            told: Vec::new(),
+            announced: Vec::new(),
             watched: Watched::default(),
             arrived_at: now,
             leaves_at: patience.map_or(Timestamp::NEVER, |span| now + span),

@@ -147,6 +147,9 @@ pub(super) const GROUPS: [Group; 6] = [
             noted("order inversion, 99 %", 7, |f| {
                 time(f.order_inversion_ms_p99)
             }),
+            row("announced ranges that held the truth", |f| {
+                share(f.announced_waits.map(|waits| waits.right))
+            }),
         ],
     },
     Group {

@@ -1,22 +1,22 @@
-//! What a waiting visitor is told, compared with what it was told before.
+//! Announcements to a waiting visitor, compared with those before.
 //!
 //! Forecasts change a little with each snapshot. A page that follows each change flickers, and one
-//! that gets worse without a word loses the visitor's trust. So a visitor keeps what it was told
-//! until the truth differs by a tenth, and hears why it became worse. The ticket has it, so that
-//! any node may go on.
+//! that gets worse without a word loses the visitor's trust. So an announcement stands until the
+//! truth differs by a tenth, and a worse one comes with its reason. The ticket has it, so that any
+//! node may go on.
 
 use core::num::NonZeroU32;
 
 use super::Room;
 use crate::queue_position::{Rise, WaitRange};
-use crate::ticket::{AfterArrival, Promise, Ticket, Told};
+use crate::ticket::{AfterArrival, Announced, Promise, Ticket};
 use crate::time::{DurationMs, Timestamp};
 use crate::watermark::BUCKET;
 
 /// Time after a second of arrival until all its visitors are counted: the page polls after a
 /// second, and a report takes up to two and a half to reach the root and come back.
 const COUNTED_AFTER: DurationMs = DurationMs(4_000);
-/// Part of a wait or a position by which it may differ from what the visitor was told.
+/// Part of a wait or a position by which it may differ from what was announced.
 const SAME_PART: u32 = 10;
 /// Difference of two times of admission that is none.
 const SAME_TIME: DurationMs = DurationMs::from_secs(20);
@@ -25,53 +25,53 @@ const SAME_PEOPLE: u32 = 2;
 /// Time for which a lowered limit is the reason of longer waits.
 const LOWERED_FOR: DurationMs = DurationMs::from_secs(120);
 
-/// Returns whether all visitors who arrived before this one are counted.
+/// Whether all visitors who arrived before this one are counted.
 pub(super) fn is_counted(arrived_at: Timestamp, now: Timestamp) -> bool {
     now >= arrived_at + BUCKET + COUNTED_AFTER
 }
 
 impl Room {
-    /// Returns what a visitor is told now who arrived at that time and was told this before.
+    /// Returns the announcement to a visitor who arrived at that time, after the one before.
     pub(super) fn announce(
         &self,
-        (before, arrived_at): (Told, Timestamp),
+        (before, arrived_at): (Announced, Timestamp),
         ahead: u32,
         wait: Option<DurationMs>,
         now: Timestamp,
-    ) -> Told {
-        let mut told = before;
+    ) -> Announced {
+        let mut announced = before;
         let position = NonZeroU32::MIN.saturating_add(ahead);
         match before.position {
             Some(known) if position > known => {
                 let same = SAME_PEOPLE.max(known.get() / SAME_PART);
                 if position.get() > known.get().saturating_add(same) {
-                    told.position = Some(position);
-                    told.rise = Some(Rise::EarlierVisitors);
+                    announced.position = Some(position);
+                    announced.rise = Some(Rise::EarlierVisitors);
                 }
             }
-            _ => told.position = Some(position),
+            _ => announced.position = Some(position),
         }
-        told.admission = wait.and_then(|wait| AfterArrival::of(now + wait, arrived_at));
-        let (Some(next), Some(known)) = (told.admission, before.admission) else {
+        announced.admission = wait.and_then(|wait| AfterArrival::of(now + wait, arrived_at));
+        let (Some(next), Some(known)) = (announced.admission, before.admission) else {
             let now = AfterArrival::of(now, arrived_at);
-            let first = now.zip(told.admission);
-            told.first = first.map(|(told, admission)| Promise { told, admission });
-            return told;
+            let first = now.zip(announced.admission);
+            announced.first = first.map(|(at, admission)| Promise { at, admission });
+            return announced;
         };
         let (at, known_at) = (next.time(arrived_at), known.time(arrived_at));
         let same = DurationMs(at.since(now).0 / u64::from(SAME_PART)).max(SAME_TIME);
         if !self.giving_up.is_known() {
             // Another node may know more.
-            told.admission = Some(known);
+            announced.admission = Some(known);
         } else if at > known_at + same {
-            let has_moved_back = told.position > before.position;
-            told.rise = Some(self.reason_of_rise(has_moved_back, now));
+            let has_moved_back = announced.position > before.position;
+            announced.rise = Some(self.reason_of_rise(has_moved_back, now));
         } else if at + same < known_at {
-            told.rise = None;
+            announced.rise = None;
         } else {
-            told.admission = Some(known);
+            announced.admission = Some(known);
         }
-        told
+        announced
     }
 
     fn reason_of_rise(&self, has_moved_back: bool, now: Timestamp) -> Rise {
@@ -89,13 +89,13 @@ impl Room {
 
     /// Counts how the first announcement to an admitted visitor came true.
     pub(super) fn note_announced(&mut self, ticket: &Ticket, now: Timestamp) {
-        let Some(Promise { told, admission }) = ticket.told.first else {
+        let Some(Promise { at, admission }) = ticket.announced.first else {
             return;
         };
-        let told_at = told.time(ticket.bucket);
-        let range = WaitRange::around(admission.time(ticket.bucket).since(told_at));
-        let took = now.since(told_at);
-        let counts = &mut self.counters.announced;
+        let announced_at = at.time(ticket.bucket);
+        let range = WaitRange::around(admission.time(ticket.bucket).since(announced_at));
+        let took = now.since(announced_at);
+        let counts = &mut self.counters.promises;
         if took < range.low {
             counts.early += 1;
         } else if took > range.high {

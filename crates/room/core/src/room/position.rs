@@ -9,7 +9,7 @@ use crate::id::VisitorId;
 use crate::order::ROUND;
 use crate::queue_position::{QueuePosition, QueueReason, WaitRange};
 use crate::rules::QueueingMethod;
-use crate::ticket::{Seats, Ticket, Told};
+use crate::ticket::{Announced, Seats, Ticket};
 use crate::time::{DurationMs, Timestamp};
 use crate::wait_forecast::WaitForecast;
 use crate::waiting::OVERDUE;
@@ -68,26 +68,29 @@ impl Room {
         };
         let counted_until = self.count(visit, rank, ask_after, now);
         let is_counted = !has_order || is_counted(arrived_at, now);
-        let told = if has_order && is_counted {
-            let before = visit.ticket.map(|ticket| ticket.told).unwrap_or_default();
+        let announced = if has_order && is_counted {
+            let before = visit
+                .ticket
+                .map(|ticket| ticket.announced)
+                .unwrap_or_default();
             let expected = expected.map(|wait| wait.middle);
             self.announce((before, arrived_at), ahead, expected, now)
         } else {
-            Told::default()
+            Announced::default()
         };
         let wait = if has_order {
-            let admission = told.admission.map(|after| after.time(arrived_at));
+            let admission = announced.admission.map(|after| after.time(arrived_at));
             admission.map(|at| WaitRange::around(at.since(now)))
         } else {
             expected
         };
         let position = QueuePosition {
-            people_ahead: told.position.map(|position| position.get() - 1),
+            people_ahead: announced.position.map(|position| position.get() - 1),
             people_waiting,
             wait,
             refresh_after: Some(ask_after),
             is_counted,
-            rise: told.rise,
+            rise: announced.rise,
             ..QueuePosition::unknown(reason, arrived_at)
         };
         let ticket = Ticket {
@@ -97,7 +100,7 @@ impl Room {
             accepted_at: None,
             is_provisional: false,
             counted_until,
-            told,
+            announced,
             seats: Seats::default(),
         };
         (position, ticket)
@@ -116,7 +119,7 @@ impl Room {
             // Nobody would learn that it is counted here.
             return ticket.counted_until;
         }
-        // Phones let pages in the background poll once a minute, whatever they are told. The turn
+        // Phones let pages in the background poll once a minute, whatever the reply says. The turn
         // of such a visitor waits for it, or it would never come while others poll every second.
         let kept = now.since(ticket.last_check_in_at).min(REFRESH_AFTER_LAST);
         let interval = if kept < SLOW_POLLER {

@@ -11,7 +11,7 @@ use crate::rules::{OnStoreFailure, QueueingMethod, SeatNeedsCookie};
 use crate::seats::SeatTerms;
 use crate::sync::MINUTES_KEPT;
 use crate::sync_loop::WAIT_MAX;
-use crate::ticket::{Seat, Seats, Ticket, Told};
+use crate::ticket::{Announced, Seat, Seats, Ticket};
 use crate::time::{DurationMs, Timestamp};
 use crate::watermark::Watermark;
 
@@ -181,7 +181,7 @@ impl Room {
             accepted_at: Some(seat.accepted_at),
             last_check_in_at: self.assumed_check_in(seat.ends_at, now),
             counted_until: None,
-            told: Told::default(),
+            announced: Announced::default(),
             seats,
             ..ticket
         })
@@ -297,7 +297,7 @@ impl Room {
             accepted_at: Some(now),
             is_provisional,
             counted_until: None,
-            told: Told::default(),
+            announced: Announced::default(),
             seats,
         }
     }

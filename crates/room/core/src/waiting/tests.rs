@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::*;
-use crate::ticket::{Seats, Told};
+use crate::ticket::{Announced, Seats};
 
 const RANK: Timestamp = Timestamp(9_000);
 
@@ -16,7 +16,7 @@ fn ticket(n: u8) -> Ticket {
         accepted_at: None,
         is_provisional: false,
         counted_until: None,
-        told: Told::default(),
+        announced: Announced::default(),
         seats: Seats::default(),
     }
 }

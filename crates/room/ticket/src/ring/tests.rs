@@ -1,7 +1,7 @@
 //! Tests of which tickets open, and which do not.
 
 use anteroom_room::id::{DataCenterId, Epoch, VisitorId};
-use anteroom_room::ticket::{SEATS_MAX, Seat, Seats, Told};
+use anteroom_room::ticket::{Announced, SEATS_MAX, Seat, Seats};
 use anteroom_room::time::Timestamp;
 
 use super::*;
@@ -24,7 +24,7 @@ fn ticket() -> Ticket {
         accepted_at: Some(Timestamp(1_694_432_756_000)),
         is_provisional: true,
         counted_until: Some(Timestamp(1_694_432_799_500)),
-        told: Told::default(),
+        announced: Announced::default(),
         seats,
     }
 }
@@ -52,7 +52,7 @@ fn a_waiting_ticket_has_no_seats_and_no_time_of_acceptance() {
         accepted_at: None,
         is_provisional: false,
         counted_until: None,
-        told: Told::default(),
+        announced: Announced::default(),
         seats: Seats::default(),
         ..ticket()
     };

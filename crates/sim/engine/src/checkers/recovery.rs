@@ -196,9 +196,9 @@ impl Checkers {
         self.recovery.unused_since = None;
     }
 
-    /// Records that the first visitor of the queue has left without a word. The slot is reserved for
-    /// it for a while, and for the next one only from then on: in a small room several may leave
-    /// one after the other, each when its turn has come.
+    /// Records that the first visitor of the queue has left without a word. The slot is reserved
+    /// for it for a while, and for the next one only from then on: in a small room several may
+    /// leave one after the other, each when its turn has come.
     pub(crate) fn handle_first_left(&mut self, now: Timestamp) {
         if let Some(since) = &mut self.recovery.unused_since {
             *since = now;

@@ -1,4 +1,4 @@
-//! Announced waits, compared with what came true.
+//! PromiseCounts waits, compared with what came true.
 
 use anteroom_room::queue_position::{QueuePosition, QueueReason, WaitRange};
 use anteroom_room::time::{DurationMs, Timestamp};
@@ -8,7 +8,7 @@ use crate::outcome::AnnouncedWaits;
 /// Width of a range that is useful, apart from half of the wait.
 const USEFUL_WIDTH: DurationMs = DurationMs::from_secs(60);
 
-/// Range that a response told to a waiting visitor.
+/// Range in a response to a waiting visitor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Announcement {
     at: Timestamp,
@@ -55,9 +55,9 @@ impl Announcements {
         }
     }
 
-    /// Compares the ranges that a visitor was told with the time of its admission.
-    pub(super) fn note_admission(&mut self, told: &[Announcement], now: Timestamp) {
-        for Announcement { at, wait } in told {
+    /// Compares the announcements to a visitor with the time of its admission.
+    pub(super) fn note_admission(&mut self, announced: &[Announcement], now: Timestamp) {
+        for Announcement { at, wait } in announced {
             let took = now.since(*at);
             let width = DurationMs(wait.high.0 - wait.low.0);
             let is_narrow = width <= DurationMs(wait.middle.0 / 2) + USEFUL_WIDTH;

@@ -108,7 +108,7 @@ impl Simulation {
         let is_first = visitor.ticket.is_none();
         if visitor.keeps_cookies {
             visitor.ticket = Some(ticket);
-            visitor.told.extend(Announcement::of(position, now));
+            visitor.announced.extend(Announcement::of(position, now));
             self.measure.handle_position(position);
         }
         let late = visitor.rng.between(LATE_FROM, LATE_TO);
@@ -142,8 +142,8 @@ impl Simulation {
                 );
             }
             self.measure.handle_entry(entry, now);
-            let told = std::mem::take(&mut visitor.told);
-            self.measure.handle_waited(&told, now);
+            let announced = std::mem::take(&mut visitor.announced);
+            self.measure.handle_waited(&announced, now);
             visitor.phase = Phase::Inside;
         }
         let is_first = visitor.ticket.is_none();

@@ -31,7 +31,7 @@ fn until(count: i64, secs: u64) -> WaitingForecast {
             accepted_at: None,
             is_provisional: false,
             counted_until: None,
-            told: crate::ticket::Told::default(),
+            announced: crate::ticket::Announced::default(),
             seats: crate::ticket::Seats::default(),
         };
         let interval = DurationMs((secs - 1) * 4_000 / 5);
@@ -107,7 +107,7 @@ fn a_visitor_passes_from_one_child_to_another_at_the_same_time() {
             accepted_at: None,
             is_provisional: false,
             counted_until: Some(START + DurationMs(2_000)),
-            told: crate::ticket::Told::default(),
+            announced: crate::ticket::Announced::default(),
             seats: crate::ticket::Seats::default(),
         };
         book.handle_refresh(&ticket, START, DurationMs(4_000), START);

@@ -1,10 +1,10 @@
-//! Tests of what visitors are told, one response after another.
+//! Tests of announcements, one response after another.
 
 use core::num::NonZeroU32;
 
 use super::*;
 use crate::queue_position::{Rise, WaitRange};
-use crate::ticket::{AfterArrival, Told};
+use crate::ticket::{AfterArrival, Announced};
 use crate::wait_forecast::GivingUp;
 
 /// Returns a room of one seat that is taken, with sessions of a minute that nothing extends.
@@ -88,8 +88,8 @@ fn a_paused_time_is_no_slow_time() {
     assert_eq!(rise, None);
 }
 
-/// Returns what a visitor is told who was told a position and a time of admission before.
-fn told(pair: &Pair, before: Told, ahead: u32, wait_secs: u64) -> Told {
+/// Returns the announcement after one of a position and a time of admission.
+fn announced(pair: &Pair, before: Announced, ahead: u32, wait_secs: u64) -> Announced {
     let wait = Some(DurationMs::from_secs(wait_secs));
     pair.room.announce((before, START), ahead, wait, pair.now)
 }
@@ -102,13 +102,13 @@ fn after(secs: u32) -> Option<AfterArrival> {
     NonZeroU32::new(secs).map(AfterArrival)
 }
 
-/// Returns a node that has learned how many give up, 100 s after the arrival, and what a visitor
-/// was told who has 99 people ahead and enters 500 s later.
-fn told_before() -> (Pair, Told) {
+/// Returns a node that has learned how many give up, and the announcement to a visitor 100 s after
+/// its arrival: 99 people ahead, and an admission 500 s later.
+fn announced_before() -> (Pair, Announced) {
     let mut pair = full();
     pair.room.giving_up = GivingUp::known(0);
     pair.wait(100_000);
-    let first = told(&pair, Told::default(), 99, 500);
+    let first = announced(&pair, Announced::default(), 99, 500);
     assert_eq!(
         (first.position, first.admission),
         (position(100), after(600))
@@ -118,12 +118,12 @@ fn told_before() -> (Pair, Told) {
 
 #[test]
 fn a_visitor_keeps_what_it_was_told_until_the_truth_differs_by_a_tenth() {
-    let (pair, before) = told_before();
+    let (pair, before) = announced_before();
     for (ahead, wait) in [(99, 545), (105, 460), (109, 500)] {
-        let next = told(&pair, before, ahead, wait);
+        let next = announced(&pair, before, ahead, wait);
         assert_eq!(next, before, "{ahead} {wait}");
     }
-    let sooner = told(&pair, before, 80, 440);
+    let sooner = announced(&pair, before, 80, 440);
     assert_eq!(
         (sooner.position, sooner.admission),
         (position(81), after(540))
@@ -136,11 +136,11 @@ fn a_visitor_keeps_what_it_was_told_until_the_truth_differs_by_a_tenth() {
 
 #[test]
 fn whatever_becomes_worse_has_a_reason() {
-    let (mut pair, before) = told_before();
-    let slower = told(&pair, before, 99, 600);
+    let (mut pair, before) = announced_before();
+    let slower = announced(&pair, before, 99, 600);
     assert_eq!(slower.rise, Some(Rise::Slower));
     assert_eq!(slower.admission, after(700));
-    let moved_back = told(&pair, before, 120, 600);
+    let moved_back = announced(&pair, before, 120, 600);
     assert_eq!(moved_back.rise, Some(Rise::EarlierVisitors));
     assert_eq!(moved_back.position, position(121));
     let rules = *pair.room.rules();
@@ -151,34 +151,34 @@ fn whatever_becomes_worse_has_a_reason() {
         },
         ..rules
     });
-    let lowered = told(&pair, before, 99, 600);
+    let lowered = announced(&pair, before, 99, 600);
     assert_eq!(lowered.rise, Some(Rise::LimitLowered));
-    let better_again = told(&pair, lowered, 99, 400);
+    let better_again = announced(&pair, lowered, 99, 400);
     assert_eq!(better_again.rise, None);
 }
 
 #[test]
 fn a_node_that_knows_little_changes_no_announcement() {
-    let (mut pair, before) = told_before();
+    let (mut pair, before) = announced_before();
     pair.room.giving_up = GivingUp::default();
-    assert_eq!(told(&pair, before, 99, 900), before);
+    assert_eq!(announced(&pair, before, 99, 900), before);
 }
 
 #[test]
 fn first_announcements_are_compared_with_admissions() {
     let waiting = full().queue(None).0;
-    let (mut pair, told) = told_before();
+    let (mut pair, announced) = announced_before();
     let ticket = Ticket {
         bucket: START,
-        told,
+        announced,
         ..waiting
     };
     let range = WaitRange::around(DurationMs(500_000));
-    let told_at = pair.now;
+    let announced_at = pair.now;
     for after in [range.low.0 - 1, range.low.0, range.high.0, range.high.0 + 1] {
         pair.room
-            .note_announced(&ticket, told_at + DurationMs(after));
+            .note_announced(&ticket, announced_at + DurationMs(after));
     }
-    let Announced { right, early, late } = pair.room.counters().announced;
+    let PromiseCounts { right, early, late } = pair.room.counters().promises;
     assert_eq!((right, early, late), (2, 1, 1));
 }

@@ -19,7 +19,7 @@ fn from_other_data_center(now: Timestamp) -> Ticket {
         accepted_at: Some(START - DurationMs(60_000)),
         is_provisional: false,
         counted_until: None,
-        told: crate::ticket::Told::default(),
+        announced: crate::ticket::Announced::default(),
         seats,
     }
 }

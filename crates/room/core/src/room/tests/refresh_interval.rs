@@ -74,7 +74,7 @@ fn the_turn_of_a_visitor_waits_for_the_interval_that_it_keeps() {
     for secs in 3..=190 {
         pair.wait(1_000);
         pair.sync();
-        // It polls once a minute, though it is told to do so every two seconds.
+        // It polls once a minute, though the reply says two seconds.
         if secs % 60 == 5 {
             match pair.visit(Some(slow)) {
                 Verdict::Queue(Some(ticket), _) => slow = ticket,

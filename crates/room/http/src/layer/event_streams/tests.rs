@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use anteroom_proxy::downstream::drain::{DrainTrigger, drain};
 use anteroom_room::id::VisitorId;
-use anteroom_room::ticket::{Seats, Told};
+use anteroom_room::ticket::{Announced, Seats};
 use anteroom_room::time::Timestamp;
 
 use super::*;
@@ -53,7 +53,7 @@ impl Scene {
             accepted_at: None,
             is_provisional: false,
             counted_until: None,
-            told: Told::default(),
+            announced: Announced::default(),
             seats: Seats::default(),
         };
         let room = Arc::clone(&self.room);
