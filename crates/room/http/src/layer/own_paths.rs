@@ -1,5 +1,5 @@
-//! Responses below `/.well-known/anteroom/`: a visitor's position, event streams, and the choice of
-//! a language. The origin gets none of these requests.
+//! Responses below `/.well-known/anteroom/`: a visitor's position, event streams, the choice of a
+//! language, and the end of a wait. The origin gets none of these requests.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::event_streams::EventStreams;
 use super::headers;
 use super::route_table::{RoomRoute, RouteTable};
 use super::verdict::Verdict;
-use crate::waiting::{language_form, position_endpoint, push};
+use crate::waiting::{WaitingView, language_form, leave, position_endpoint, push};
 use anteroom_proxy::body::Body;
 use anteroom_proxy::cookies;
 use anteroom_proxy::error_page;
@@ -25,7 +25,7 @@ use anteroom_proxy::status::RequestError;
 pub fn is_own_path(path: &str) -> bool {
     matches!(
         path,
-        position_endpoint::PATH | push::PATH | language_form::PATH
+        position_endpoint::PATH | push::PATH | language_form::PATH | leave::PATH
     )
 }
 
@@ -89,6 +89,7 @@ impl OwnPaths {
             position_endpoint::PATH => self.position(table, request, client, access).await,
             push::PATH => self.stream(table, request, client, access).await,
             language_form::PATH => remember_language(table, request, client, access),
+            leave::PATH => leave_queue(table, request, client, access),
             _ => return None,
         })
     }
@@ -128,11 +129,20 @@ impl OwnPaths {
                 let language = position_endpoint::language_of(query);
                 let language = language.unwrap_or_else(|| route.language(request.headers()));
                 let room = route.current();
-                let view = room.view(position, language);
+                let view = WaitingView {
+                    host: client.host(),
+                    ..room.view(position, language)
+                };
                 access.set_queued(&view);
                 let push = push::is_near(&view) && self.streams.has_room();
-                let response = position_endpoint::still_waiting(&view, push).map(Body::full);
-                headers::add_waiting(route, response, ticket, client.scheme, &view)
+                let Some(known) = position_endpoint::key_of(query) else {
+                    let response = position_endpoint::still_waiting(&view, push).map(Body::full);
+                    return headers::add_waiting(route, response, ticket, client.scheme, &view);
+                };
+                let response = position_endpoint::still_waiting_page(&view, push, known);
+                let mut response = response.map(Body::full);
+                headers::add_waiting_ticket(route, &mut response, ticket, client.scheme, &view);
+                response
             }
         }
     }
@@ -180,6 +190,15 @@ fn remember_language(
     let query = request.uri().query().unwrap_or_default();
     let room = position_endpoint::room_of(query);
     let route = room.and_then(|room| table.by_name(&room, client.host()));
+    let host = client.host();
+    if let Some(route) = route
+        && let language = route.language(request.headers())
+        && let Some(page) = language_form::languages(query, request.headers(), host, language)
+    {
+        access.set_room(route);
+        access.set_verdict(Verdict::Language);
+        return page.map(Body::full);
+    }
     let choice = language_form::Choice::of(query, request.headers(), client.host());
     let (Some(route), Some(choice)) = (route, choice) else {
         return error_page::error_response(request.headers(), RequestError::BadRequest);
@@ -196,13 +215,41 @@ fn remember_language(
     response
 }
 
+/// Ends the wait of a visitor who asks for it with the page's own form.
+fn leave_queue(
+    table: &RouteTable,
+    request: &Request<()>,
+    client: &Client,
+    access: &mut AccessEntry<'_>,
+) -> Response<Body> {
+    let query = request.uri().query().unwrap_or_default();
+    let is_own = leave::is_of_this_site(request.headers(), client.host());
+    let room = position_endpoint::room_of(query);
+    let route = room.and_then(|room| table.by_name(&room, client.host()));
+    let (Some(route), true) = (route, is_own && request.method() == Method::POST) else {
+        return error_page::error_response(request.headers(), RequestError::BadRequest);
+    };
+    access.set_room(route);
+    access.set_verdict(Verdict::Leave);
+    let language = position_endpoint::language_of(query);
+    let language = language.unwrap_or_else(|| route.language(request.headers()));
+    let mut response = leave::left(query, client.host(), language).map(Body::full);
+    headers::forget_ticket(route, &mut response, client.scheme);
+    response
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn only_exact_paths_are_our_own() {
-        for path in [position_endpoint::PATH, push::PATH, language_form::PATH] {
+        for path in [
+            position_endpoint::PATH,
+            push::PATH,
+            language_form::PATH,
+            leave::PATH,
+        ] {
             assert!(is_own_path(path), "{path}");
             for end in ["/x", "/", "/../../v1/orders", "/%2e%2e/%2e%2e/v1/orders"] {
                 assert!(!is_own_path(&format!("{path}{end}")), "{path}{end}");

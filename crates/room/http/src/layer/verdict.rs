@@ -24,10 +24,12 @@ pub(super) enum Verdict {
     Stream,
     /// The visitor chose a language.
     Language,
+    /// The visitor left the queue.
+    Leave,
 }
 
 impl Verdict {
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 11] = [
         Self::Reject,
         Self::NoRoom,
         Self::Suspended,
@@ -38,6 +40,7 @@ impl Verdict {
         Self::Poll,
         Self::Stream,
         Self::Language,
+        Self::Leave,
     ];
 
     pub(super) const fn name(self) -> &'static str {
@@ -52,6 +55,7 @@ impl Verdict {
             Self::Poll => "poll",
             Self::Stream => "stream",
             Self::Language => "language",
+            Self::Leave => "leave",
         }
     }
 }
