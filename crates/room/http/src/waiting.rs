@@ -5,6 +5,7 @@
 //! Deliberately absent: decisions, tickets and their cookies (the caller adds `Set-Cookie`),
 //! redirects to a waiting page, and any forwarding or replay of the request.
 
+pub(crate) mod cookies_page;
 mod gzip;
 mod json;
 mod kind;

@@ -7,7 +7,7 @@ var url = attribute(root, 'position'), sent = attribute(root, 'post'), key = '',
 // Server clock minus local clock; only the server's time matters.
 var shift = Number(attribute(root, 'now')) - Date.now(), lastOk = Date.now();
 var timer, due = 0, run = 0, busy = false, fails = 0, inside = false;
-var w = {}, said = {}, target = Number(attribute(root, 'until')), bounced = false;
+var w = {}, texts = {}, said = {}, target = Number(attribute(root, 'until')), bounced = false;
 var stream, mute = 0, way = {}, turn, enterAt = 0, called = 0, audio, fact = 0;
 // Sent back here right after an admission: the ticket got lost. Avoid a reload loop.
 try {
@@ -16,7 +16,7 @@ try {
 
 function el(id) { return d.getElementById(id); }
 function attribute(e, name) { return e.getAttribute('data-' + name); }
-function text(name) { return attribute(body, name); }
+function text(name) { return texts[name] || ''; }
 function on(id, run) { el(id).addEventListener('click', run); }
 function stored(name, value) {
   try {
@@ -115,6 +115,7 @@ function show(a) {
   else w = {};
   key = a.k;
   for (name in a.w) w[name] = a.w[name];
+  if (a.t) texts = a.t;
   if (a.now) shift = a.now - Date.now();
   if (a.since) w.since = a.since;
   target = w.until || 0;
@@ -175,14 +176,13 @@ function enter(a) {
   el('tell').hidden = true;
   if (el('leave')) el('leave').hidden = true;
   body.className = 'turn';
-  icon.href = 'data:image/svg+xml,%3Csvg xmlns=%27http://www.w3.org/2000/svg%27 viewBox=%270 0 9 9' +
-    '%27%3E%3Ccircle cx=%274.5%27 cy=%274.5%27 r=%274.5%27 fill=%27%2314a05a%27/%3E%3C/svg%3E';
+  icon.href = 'data:image/svg+xml,<svg xmlns=%22http:/' + '/www.w3.org/2000/svg%22>' +
+    '<circle cx=%229%22 cy=%229%22 r=%229%22 fill=%22green%22/></svg>';
   if (a.turn) return hold(a);
-  var next = text(bounced ? 'again' : 'now') + (sent ? ' ' + text('send') : '');
+  var t = a && a.words || {}, next = (bounced ? t.again : t.now) + (sent ? ' ' + t.send : '');
   onlyHeading();
-  state('done', text('tagturn'), text('turn'), next);
-  d.title = text('turn');
-  if (bounced) { el('cookies').hidden = false; body.className = ''; }
+  state('done', t.tag, t.heading, next);
+  d.title = t.heading;
   button('');
   say('shout', d.title + '. ' + next);
   setTimeout(go, bounced ? 20000 : 1500);
@@ -202,7 +202,7 @@ function hold(a) {
     signal();
   } else {
     enterAt = Date.now() + 8000;
-    state('done', turn.words.tag, turn.words.heading, sent && text('send'));
+    state('done', turn.words.tag, turn.words.heading, sent && turn.words.send);
     say('shout', turn.words.heading + '. ' + turn.words.turnIn + ' 8.');
     el('hold').textContent = turn.words.notYet;
     el('hold').hidden = false;
@@ -220,7 +220,7 @@ function held(why) {
   put('inside', t.next);
 }
 function leaveTurn() {
-  turn = null; enterAt = 0; inside = false; key = said.state = body.className = '';
+  turn = null; enterAt = 0; inside = false; said.state = body.className = '';
   icon.href = 'data:,';
   el('hold').hidden = true;
   el('tell').hidden = false;
@@ -296,13 +296,16 @@ function plan(ms) {
 function failed() {
   var off = navigator.onLine === false ? 'off' : 'cut', at = lastOk + shift,
     why = fill(text(off + 'text'), 'at', '{' + (at + grace) + '}');
-  state('hold', text('tagoff'), text(off), why);
-  if (el('label').textContent) put('label', fill(text('last'), 'at', '{' + at + '}'));
-  lines('v1 v2 moved note rise keep');
-  button(text('retry'));
-  if (!fails) say('say', plain(text(off) + '. ' + why));
+  // Before the first response there are no words for it, and the page is right as it is.
+  if (key) {
+    state('hold', text('tagoff'), text(off), why);
+    lines('v1 v2 moved note rise keep');
+    button(text('retry'));
+    if (!fails) say('say', plain(text(off) + '. ' + why));
+  }
+  if (key && el('label').textContent) put('label', fill(text('last'), 'at', '{' + at + '}'));
   fails++;
-  key = said.state = '';
+  said.state = '';
   plan(Math.min(60000, 2000 * Math.pow(2, Math.min(fails, 5))) * (0.5 + Math.random() / 2));
 }
 function check(asked) {
@@ -361,20 +364,12 @@ if (el('more')) {
   turnTo();
 }
 // Without a cookie there is no position to poll: a poll would take a seat that cannot be used.
-var stranger = !keepsCookies();
-if (stranger) {
-  onlyHeading();
-  state('hold', text('tagcookie'), text('cookie'), '');
-  d.title = text('cookie');
-  el('cookies').hidden = false;
-  if (el('leave')) el('leave').hidden = true;
-  button(text('try'));
-}
-if (stranger || !window.fetch || !window.Promise) {
+if (!keepsCookies()) return location.replace(attribute(root, 'cookies'));
+if (!window.fetch || !window.Promise) {
   setTimeout(go, Math.max(20000, Number(attribute(root, 'ask'))));
   return;
 }
-button(attribute(root, 'full') && text('check'));
+el('go').hidden = !attribute(root, 'full');
 on('go', function (e) {
   if (e.ctrlKey || e.metaKey || e.shiftKey || e.button) return;
   e.preventDefault();

@@ -26,10 +26,12 @@ pub(super) enum Verdict {
     Language,
     /// The visitor left the queue.
     Leave,
+    /// The visitor's browser keeps no cookies, and got a page about it.
+    Cookies,
 }
 
 impl Verdict {
-    pub(super) const ALL: [Self; 11] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Reject,
         Self::NoRoom,
         Self::Suspended,
@@ -41,6 +43,7 @@ impl Verdict {
         Self::Stream,
         Self::Language,
         Self::Leave,
+        Self::Cookies,
     ];
 
     pub(super) const fn name(self) -> &'static str {
@@ -56,6 +59,7 @@ impl Verdict {
             Self::Stream => "stream",
             Self::Language => "language",
             Self::Leave => "leave",
+            Self::Cookies => "cookies",
         }
     }
 }

@@ -63,6 +63,8 @@ pub(crate) struct Links<'a> {
     /// Address of the visitor's entry; empty = that of the page. After a form it is another one: a
     /// GET there is not what the visitor wanted. Checked like `back`.
     pub(crate) entry: &'a str,
+    /// Page for browsers that keep no cookies.
+    pub(crate) cookies: &'a str,
     /// Address that gives up the position, by POST.
     pub(crate) leave: &'a str,
 }
@@ -276,6 +278,7 @@ impl Fields for Values<'_> {
             "position_url" => links.position.into(),
             "language_url" => links.languages.into(),
             "entry" => links.entry.into(),
+            "cookies_url" => links.cookies.into(),
             "leave_url" if view.has_queue() => links.leave.into(),
             "leave_url" => "".into(),
             "ask_after_ms" => number(view.refresh_after().0),

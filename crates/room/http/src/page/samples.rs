@@ -31,6 +31,7 @@ pub(crate) const LINKS: Links<'static> = Links {
     languages: "/.well-known/anteroom/language?room=shop&lang=en&back=%2Flamps%3Fcolour%3Dred",
     back: "/lamps?colour=red",
     entry: "",
+    cookies: "/.well-known/anteroom/cookies?room=shop&lang=en&back=%2Flamps%3Fcolour%3Dred",
     leave: "/.well-known/anteroom/leave?room=shop&lang=en&back=%2Flamps%3Fcolour%3Dred",
 };
 

@@ -5,7 +5,7 @@
 //! milliseconds. Our own page adds `k=` to its query and gets less: only what it shows, and of that
 //! only what is new to it.
 
-use crate::page::{TurnView, TurnWords, WaitingView, Words};
+use crate::page::{Texts, TurnView, TurnWords, WaitingView, Words};
 use anteroom_config::language::Language;
 use anteroom_room::queue_position::QueueReason;
 use anteroom_store::wire::waiting_status::WaitingBody;
@@ -100,7 +100,51 @@ struct Compact<'a> {
     now: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     since: Option<u64>,
+    /// Texts for what only the script shows; only in the first response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    t: Option<ScriptTexts>,
     w: Slots<'a>,
+}
+
+/// Texts for what only the script shows.
+#[derive(serde::Serialize)]
+struct ScriptTexts {
+    soon: &'static str,
+    tagoff: &'static str,
+    off: &'static str,
+    cut: &'static str,
+    offtext: &'static str,
+    cuttext: &'static str,
+    retry: &'static str,
+    last: &'static str,
+    joined: &'static str,
+    part: &'static str,
+    updated: &'static str,
+    checked: &'static str,
+    check: &'static str,
+    message: &'static str,
+}
+
+impl ScriptTexts {
+    const fn of(language: Language) -> Self {
+        let texts = Texts::of(language);
+        Self {
+            soon: texts.any_moment,
+            tagoff: texts.tag_offline,
+            off: texts.heading_offline,
+            cut: texts.heading_cut,
+            offtext: texts.offline,
+            cuttext: texts.cut,
+            retry: texts.again,
+            last: texts.label_last,
+            joined: texts.joined,
+            part: texts.part,
+            updated: texts.updated,
+            checked: texts.checked,
+            check: texts.check,
+            message: texts.label_message,
+        }
+    }
 }
 
 /// Texts of the page by the ids of their elements.
@@ -194,6 +238,7 @@ fn compact(view: &WaitingView<'_>, push: bool, known: &str) -> Bytes {
         p: view.place(),
         now: is_new.then_some(view.now.0),
         since: since.filter(|_| is_new),
+        t: known.is_empty().then(|| ScriptTexts::of(view.language)),
         w: Slots {
             fixed: is_new.then_some(fixed),
             number: words.number.as_deref(),
@@ -277,6 +322,41 @@ pub fn still_waiting(view: &WaitingView<'_>, push: bool) -> Response<Bytes> {
 #[must_use]
 pub fn not_waiting() -> Response<Bytes> {
     let body = Bytes::from_static(br#"{"cfWaitingRoom":{"inWaitingRoom":false}}"#);
+    response(StatusCode::OK, body)
+}
+
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Entering {
+    cf_waiting_room: InWaitingRoom,
+    words: EnteringWords,
+}
+
+#[derive(serde::Serialize)]
+struct EnteringWords {
+    tag: &'static str,
+    heading: &'static str,
+    now: &'static str,
+    again: &'static str,
+    send: &'static str,
+}
+
+/// Builds the response to a poll of our own page whose visitor enters at once.
+#[must_use]
+pub fn entering(language: Language) -> Response<Bytes> {
+    let texts = Texts::of(language);
+    let body = to_json(&Entering {
+        cf_waiting_room: InWaitingRoom {
+            in_waiting_room: false,
+        },
+        words: EnteringWords {
+            tag: texts.tag_turn,
+            heading: texts.heading_turn,
+            now: texts.turn_now,
+            again: texts.turn_again,
+            send: texts.turn_send,
+        },
+    });
     response(StatusCode::OK, body)
 }
 

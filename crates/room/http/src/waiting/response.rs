@@ -20,7 +20,7 @@ use http::{HeaderName, Response, StatusCode};
 
 use super::json::{JSON, retry_after, to_json};
 use super::kind::RequestKind;
-use super::{gzip, language_form, leave, position_endpoint};
+use super::{cookies_page, gzip, language_form, leave, position_endpoint};
 
 /// `Content-Security-Policy` of our page: its own style and script by digest, requests and its form
 /// to its own site, pictures in the page, nothing else. Framing is allowed: the owner may embed a
@@ -187,6 +187,7 @@ fn page(view: &WaitingView<'_>, look: Look<'_>, is_after_post: bool) -> String {
         languages: &format!("{}?{query}", language_form::PATH),
         back: &back,
         entry: &entry,
+        cookies: &format!("{}?{query}", cookies_page::PATH),
         leave: &format!("{}?{query}", leave::PATH),
     };
     match look.template {

@@ -8,6 +8,7 @@ use anteroom_room::time::{DurationMs, Timestamp};
 
 use super::*;
 use crate::page::samples::{self, LINKS};
+use crate::waiting::position_endpoint;
 
 /// Most characters of an operator's message.
 const MESSAGE_CHARS_MAX: usize = 500;
@@ -24,6 +25,7 @@ const LONG: Links<'static> = Links {
                 room=a-room-with-a-name-that-is-as-long-as-the-name-of-a-room-can-be-&lang=zh-Hant\
                 &back=%2F0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
     entry: "",
+    cookies: "/.well-known/anteroom/cookies?room=shop&lang=en&back=%2Flamps%3Fcolour%3Dred",
     leave: "/.well-known/anteroom/leave?\
             room=a-room-with-a-name-that-is-as-long-as-the-name-of-a-room-can-be-&lang=zh-Hant",
     back: "/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
@@ -301,10 +303,17 @@ fn extreme_values_still_make_a_page() {
 }
 
 #[test]
-fn the_script_uses_only_ids_texts_and_words_that_exist() {
-    let page = page(&samples::view(QueueReason::Full), false).replace(&*SCRIPT, "");
+fn the_script_uses_only_ids_and_texts_that_exist() {
+    let settings = PageConfig {
+        facts: vec!["One".to_owned(), "Two".to_owned()],
+        ..PageConfig::default()
+    };
+    let mut view = samples::view(QueueReason::Full);
+    view.page = Some(&settings);
+    let page = page(&view, false).replace(&*SCRIPT, "");
+    let source = include_str!("../../../templates/waiting.js");
     for call in ["el('", "put('", "say('", "on('"] {
-        for rest in SCRIPT.split(call).skip(1) {
+        for rest in source.split(call).skip(1) {
             let id = rest.split_once('\'').unwrap().0;
             assert!(
                 page.contains(&format!("id=\"{id}\"")),
@@ -312,11 +321,18 @@ fn the_script_uses_only_ids_texts_and_words_that_exist() {
             );
         }
     }
-    for rest in SCRIPT.split("text('").skip(1) {
+    let first = position_endpoint::still_waiting_page(&view, false, "");
+    let first: serde_json::Value = serde_json::from_slice(first.body()).unwrap();
+    for rest in source
+        .split(" text('")
+        .chain(source.split("(text('"))
+        .skip(1)
+    {
         let name = rest.split_once('\'').unwrap().0;
+        let is_call = rest.contains("')");
         assert!(
-            page.contains(&format!(" data-{name}=\"")),
-            "there is no text {name}"
+            !is_call || name.len() > 20 || first["t"].get(name).is_some(),
+            "no text {name}"
         );
     }
 }

@@ -44,7 +44,7 @@ pub(super) static TEXTS: Texts = Texts {
     heading_early: "Ha llegado pronto, y está bien así",
     heading_paused: "El acceso está en pausa",
     heading_safe: "Su posición está a salvo",
-    heading_rejecting: "No hay sitio en este momento",
+    heading_rejecting: "No hay lugar en este momento",
     heading_offline: "Su dispositivo está sin conexión",
     heading_cut: "No hay conexión en este momento",
     heading_cookies: "Permita las cookies",
@@ -101,7 +101,7 @@ pub(super) static TEXTS: Texts = Texts {
                  llegue después se pone detrás.",
     order_drawn: "El orden de quienes estaban aquí antes de la apertura se decidió por sorteo. \
                   Quien llegó después está detrás, por orden de llegada.",
-    order_lot: "No hay un orden fijo: cuando hay sitio, un sorteo decide quién entra. Recargar la \
+    order_lot: "No hay un orden fijo: cuando hay lugar, un sorteo decide quién entra. Recargar la \
                 página no cambia nada.",
     step_now: "Ahora:",
     step_now_text: "usted participa en el sorteo. Llegar antes o recargar la página no cambia \
@@ -118,7 +118,7 @@ pub(super) static TEXTS: Texts = Texts {
     near: "Cuando sea su turno, esta página le avisará y le dará paso.",
     near_held: "Si no está mirando, su turno se reserva durante {time}.",
     checks_title: "Esta página comprueba cada 30 segundos.",
-    checks: "Le dará paso en cuanto haya sitio. También puede volver más tarde.",
+    checks: "Le dará paso en cuanto haya lugar. También puede volver más tarde.",
     label_position: "Su posición en la cola",
     label_position_new: "Su nueva posición",
     label_last: "Última posición conocida, {at}",
@@ -165,10 +165,10 @@ pub(super) static TEXTS: Texts = Texts {
     reloads: "Esta página vuelve a comprobar por sí sola cada {time}.",
     turn_in: "Entrará automáticamente en",
     enter: "Entrar ahora",
-    not_yet: "Todavía no, reservarlo {time}",
-    extend: "Reservarlo más tiempo",
+    not_yet: "Todavía no, guardar mi turno {time}",
+    extend: "Guardar mi turno más tiempo",
     turn_inside: "Dentro tiene {time}. El tiempo empieza de nuevo con cada página que abra.",
-    held_away: "Esta página estaba en segundo plano, por eso no hemos entrado sin usted.",
+    held_away: "Esta página estaba en segundo plano, por eso todavía no le hemos dado paso.",
     held_asked: "Nos pidió que esperáramos. Entre cuando quiera.",
     turn_next: "Si se acaba el tiempo, entra la siguiente persona.",
     label_within: "Tiempo para entrar",

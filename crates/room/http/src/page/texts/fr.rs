@@ -173,8 +173,8 @@ pub(super) static TEXTS: Texts = Texts {
     reloads: "Cette page vérifie de nouveau toute seule toutes les {time}.",
     turn_in: "Entrée automatique dans",
     enter: "Entrer maintenant",
-    not_yet: "Pas encore, réserver {time}",
-    extend: "Réserver plus longtemps",
+    not_yet: "Pas encore, garder mon tour {time}",
+    extend: "Garder mon tour plus longtemps",
     turn_inside: "À l’intérieur, vous avez {time}. Ce temps repart à zéro à chaque page que vous \
                   ouvrez.",
     held_away: "Cette page était en arrière-plan, nous vous avons donc attendu avant d’entrer.",

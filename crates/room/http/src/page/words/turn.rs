@@ -30,6 +30,8 @@ pub(crate) struct TurnWords {
     /// Sentences below them, of a turn and of one that is held.
     pub(crate) inside: Option<String>,
     pub(crate) next: &'static str,
+    /// Reminder of a form that was not sent.
+    pub(crate) send: &'static str,
     /// Announcements at 20 and 10 seconds.
     pub(crate) left20: String,
     pub(crate) left10: String,
@@ -60,6 +62,7 @@ impl TurnWords {
                 .is_renewed
                 .then(|| time(texts.turn_inside, view.session_duration)),
             next: texts.turn_next,
+            send: texts.turn_send,
             left20: time(texts.time_left, DurationMs::from_secs(20)),
             left10: time(texts.time_left, DurationMs::from_secs(10)),
         }
