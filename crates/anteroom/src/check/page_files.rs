@@ -61,7 +61,10 @@ fn read_logo(
         let (config, path, name) = (config_file.display(), path.display(), &room.name);
         format!("{config}:{line}: room \"{name}\": page.logo: cannot read {path}: {error}")
     })?;
-    Ok(format!("data:image/{kind};base64,{}", STANDARD.encode(bytes)))
+    Ok(format!(
+        "data:image/{kind};base64,{}",
+        STANDARD.encode(bytes)
+    ))
 }
 
 fn read(

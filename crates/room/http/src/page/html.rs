@@ -288,6 +288,10 @@ impl Fields for Values<'_> {
                 (QueueReason::NotOpenYet { .. }, Some(until)) => number(until.moment.at_ms),
                 _ => "".into(),
             },
+            "since_at_ms" => match &words.since {
+                Some(since) => number(since.at_ms),
+                None => "".into(),
+            },
             "after_post" => flag(self.after_post),
             "is_loss" => flag(words.is_loss),
             "is_full" => flag(!view.has_queue()),

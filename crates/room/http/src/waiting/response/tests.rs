@@ -202,7 +202,7 @@ fn a_page_stays_small_however_long_the_address_is() {
         ..LOOK
     };
     let page = super::respond(&view, answer(RequestKind::Page), look);
-    assert!(page.body().len() <= 15_000, "{}", page.body().len());
+    assert!(page.body().len() <= 20_000, "{}", page.body().len());
     assert_eq!(page.headers()[CONTENT_LANGUAGE], "en");
 }
 
