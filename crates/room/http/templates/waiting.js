@@ -1,14 +1,20 @@
 (function () {
 'use strict';
 var d = document, root = d.documentElement, body = d.body, icon = el('icon'),
-  lang = root.lang === 'en' ? 'en-GB' : root.lang, rtl = root.dir === 'rtl';
+  lang = root.lang === 'en' ? 'en-GB' : root.lang;
 var url = attribute(root, 'position'), sent = attribute(root, 'post'), key = '',
   grace = Number(attribute(root, 'grace')), lost = attribute(root, 'loss');
 // Server clock minus local clock; only the server's time matters.
 var shift = Number(attribute(root, 'now')) - Date.now(), lastOk = Date.now();
 var timer, due = 0, run = 0, busy = false, fails = 0, inside = false;
 var w = {}, texts = {}, said = {}, target = Number(attribute(root, 'until')), bounced = false;
-var stream, mute = 0, way = {}, turn, enterAt = 0, called = 0, audio, fact = 0;
+var stream, mute = 0, way = {}, audio, fact = 0;
+// What the script of a turn needs.
+var page = {
+  el: el, put: put, state: state, button: button, say: say, time: time, on: on, url: url,
+  stored: stored, beep: beep, onlyHeading: onlyHeading, go: go, check: check, leave: leaveTurn,
+  sent: sent
+};
 // Sent back here right after an admission: the ticket got lost. Avoid a reload loop.
 try {
   bounced = Date.now() - Number(sessionStorage.getItem(url)) < 5000;
@@ -65,10 +71,10 @@ function count(n) {
   return Number(n).toLocaleString(lang + '-u-nu-latn');
 }
 
-// Counts down to the opening, and through a turn.
+// Counts down to the opening, or through a turn.
 function tick() {
-  var s = Math.ceil(((turn ? turn.endsAtMs : target) - Date.now() - shift) / 1000);
-  if (turn) turnTick(s);
+  var s = Math.ceil((target - Date.now() - shift) / 1000);
+  if (page.tick) page.tick();
   else if (target && !fails) {
     if (s <= 0) put('number', text('soon'));
     // From an hour on, the server's words are easier to read.
@@ -159,6 +165,26 @@ function onlyHeading() {
   el('way').hidden = el('steps').hidden = true;
 }
 
+// The script of a turn comes with the turn: most polls have none.
+function turn(a) {
+  var script = d.createElement('script');
+  if (!page.hold) {
+    window.anteroomPage = page;
+    script.textContent = a.script;
+    body.appendChild(script);
+  }
+  page.hold(a);
+}
+function leaveTurn() {
+  page.tick = null;
+  inside = false;
+  said.state = body.className = '';
+  icon.href = 'data:,';
+  el('hold').hidden = true;
+  el('tell').hidden = false;
+  lines('inside');
+}
+
 // Loads the page by GET: a form must not be sent again without the visitor.
 function go() {
   var to = el('go').getAttribute('href');
@@ -178,7 +204,7 @@ function enter(a) {
   body.className = 'turn';
   icon.href = 'data:image/svg+xml,<svg xmlns=%22http:/' + '/www.w3.org/2000/svg%22>' +
     '<circle cx=%229%22 cy=%229%22 r=%229%22 fill=%22green%22/></svg>';
-  if (a.turn) return hold(a);
+  if (a && a.turn) return turn(a);
   var t = a && a.words || {}, next = (bounced ? t.again : t.now) + (sent ? ' ' + t.send : '');
   onlyHeading();
   state('done', t.tag, t.heading, next);
@@ -186,76 +212,6 @@ function enter(a) {
   button('');
   say('shout', d.title + '. ' + next);
   setTimeout(go, bounced ? 20000 : 1500);
-}
-// A turn is held until it ends. A visible page enters by itself after eight seconds, unless the
-// visitor stops it. A page in the background waits for the visitor.
-function hold(a) {
-  turn = a.turn;
-  turn.words = a.words;
-  shift = turn.nowMs - Date.now();
-  called = 99;
-  onlyHeading();
-  button(turn.words.enter);
-  if (enterAt < 0) held(turn.words.asked);
-  else if (d.hidden) {
-    held(turn.words.away);
-    signal();
-  } else {
-    enterAt = Date.now() + 8000;
-    state('done', turn.words.tag, turn.words.heading, sent && turn.words.send);
-    say('shout', turn.words.heading + '. ' + turn.words.turnIn + ' 8.');
-    el('hold').textContent = turn.words.notYet;
-    el('hold').hidden = false;
-    put('inside', turn.words.inside);
-  }
-  tick();
-}
-function held(why) {
-  var t = turn.words;
-  enterAt = -1;
-  state('calm', t.heldTag, t.heldHeading, why);
-  say('shout', t.heldHeading + '. ' + why);
-  el('hold').textContent = t.extend;
-  el('hold').hidden = !turn.canExtend;
-  put('inside', t.next);
-}
-function leaveTurn() {
-  turn = null; enterAt = 0; inside = false; said.state = body.className = '';
-  icon.href = 'data:,';
-  el('hold').hidden = true;
-  el('tell').hidden = false;
-  lines('inside');
-}
-function turnTick(s) {
-  var t = turn.words, left = enterAt > 0 ? Math.ceil((enterAt - Date.now()) / 1000) : s;
-  if (s <= 0) {
-    // Over: the queue continues, or another turn.
-    leaveTurn();
-    return check();
-  }
-  if (enterAt > 0 && left <= 0) { turn = null; return go(); }
-  put('label', enterAt > 0 ? t.turnIn : t.within);
-  put('number', enterAt > 0 ? String(left) : time(s));
-  el('number').className = 'big';
-  d.title = enterAt > 0 ? t.heading : '(' + time(s) + ') ' + t.heldHeading;
-  if (enterAt > 0) return;
-  [20, 10].forEach(function (n) {
-    if (s <= n && called > n) { called = n; say('shout', n > 10 ? t.left20 : t.left10); }
-  });
-}
-function extend() {
-  el('hold').hidden = true;
-  fetch(url.replace('/position?', '/turn?'), { method: 'POST', credentials: 'same-origin' })
-    .then(function (r) { return r.json(); })
-    .then(function (a) { if (turn && a.turn) hold(a); })
-    .then(null, function () { /* the turn ends as it would have */ });
-}
-// Sound and notification, only if the visitor switched them on.
-function signal() {
-  try {
-    if (stored('sound') === 'true') beep();
-    if (stored('notice') === 'true') new Notification(turn.words.heldHeading);
-  } catch (x) { /* not allowed any more */ }
 }
 function beep() {
   var Audio = window.AudioContext || window.webkitAudioContext;
@@ -373,13 +329,8 @@ el('go').hidden = !attribute(root, 'full');
 on('go', function (e) {
   if (e.ctrlKey || e.metaKey || e.shiftKey || e.button) return;
   e.preventDefault();
-  if (turn) go();
+  if (inside) go();
   else check(true);
-});
-on('hold', function () {
-  if (enterAt > 0) held(turn.words.asked);
-  else extend();
-  tick();
 });
 el('tell').hidden = false;
 toggle('sound', window.AudioContext || window.webkitAudioContext, function (set) {
@@ -392,7 +343,6 @@ toggle('notice', window.Notification, function (set) {
 d.addEventListener('visibilitychange', function () {
   if (!d.hidden) return wake();
   listen(false);
-  if (turn && enterAt > 0) { held(turn.words.away); signal(); tick(); }
 });
 d.addEventListener('resume', wake);
 window.addEventListener('pagehide', function () { listen(false); });

@@ -48,10 +48,10 @@ async fn findings(browser: &Browser) -> String {
 }
 
 /// Waits until the script has shown its first response, so that the page is complete. Only the
-/// script writes the clock of the update without a zone.
+/// script knows the first position.
 async fn until_whole(browser: &Browser) {
     let has_polled = "return performance.getEntriesByType('resource').length > 0 \
-                 && !document.querySelector('#updated time')";
+                 && document.getElementById('joined').textContent !== ''";
     let is_whole = async || browser.run(has_polled).await == true;
     browser.until("the script has polled", is_whole).await;
 }

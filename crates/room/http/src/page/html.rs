@@ -32,6 +32,10 @@ pub(crate) static STYLE: LazyLock<String> =
 pub(crate) static SCRIPT: LazyLock<String> =
     LazyLock::new(|| pack::script(include_str!("../../templates/waiting.js")));
 
+/// Script of a turn, which comes with the turn.
+pub(crate) static TURN_SCRIPT: LazyLock<String> =
+    LazyLock::new(|| pack::script(include_str!("../../templates/turn.js")));
+
 static TEMPLATES: LazyLock<BTreeMap<Language, Template<'static>>> = LazyLock::new(|| {
     let templates = Language::ALL.map(|language| {
         let template = Template::new(in_language(language))

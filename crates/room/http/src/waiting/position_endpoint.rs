@@ -5,7 +5,7 @@
 //! milliseconds. Our own page adds `k=` to its query and gets less: only what it shows, and of that
 //! only what is new to it.
 
-use crate::page::{Texts, TurnView, TurnWords, WaitingView, Words};
+use crate::page::{TURN_SCRIPT, Texts, TurnView, TurnWords, WaitingView, Words};
 use anteroom_config::language::Language;
 use anteroom_room::queue_position::QueueReason;
 use anteroom_store::wire::waiting_status::WaitingBody;
@@ -281,6 +281,8 @@ struct HoldsTurn {
     cf_waiting_room: InWaitingRoom,
     turn: Turn,
     words: TurnWords,
+    /// Script of a turn, which our page runs. Its policy has the digest.
+    script: &'static str,
 }
 
 /// Builds the response to a poll of a visitor for whom a turn is held, and to a request that extends
@@ -297,6 +299,7 @@ pub fn turn(view: &TurnView) -> Response<Bytes> {
             can_extend: view.turn.can_extend,
         },
         words: TurnWords::of(view),
+        script: &TURN_SCRIPT,
     });
     response(StatusCode::OK, body)
 }

@@ -30,7 +30,7 @@ static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| page_policy(&[]));
 fn page_policy(styles: &[&str]) -> HeaderValue {
     let mut all = vec![&**crate::page::STYLE];
     all.extend(styles);
-    let script = [&**crate::page::SCRIPT];
+    let script = [&**crate::page::SCRIPT, &**crate::page::TURN_SCRIPT];
     policy(&[("style-src", &all), ("script-src", &script)])
 }
 

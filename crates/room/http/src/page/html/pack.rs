@@ -114,6 +114,7 @@ mod tests {
     use super::*;
 
     const SCRIPT: &str = include_str!("../../../templates/waiting.js");
+    const TURN_SCRIPT: &str = include_str!("../../../templates/turn.js");
 
     #[test]
     fn comments_and_blanks_are_removed_and_texts_stay() {
@@ -134,14 +135,16 @@ mod tests {
     }
 
     #[test]
-    fn the_script_has_no_syntax_that_packing_cannot_parse() {
-        assert!(!SCRIPT.contains('`') && !SCRIPT.contains('"'));
-        let mut lines = SCRIPT.lines().map(str::trim);
-        let is_comment = |line: &str| line.starts_with("//");
-        let odd = lines.find(|line| !is_comment(line) && line.contains("//"));
-        assert_eq!(odd, None, "a comment after code");
-        for sign in ["+ +", "- -", "(/", "= /", ", /"] {
-            assert!(!SCRIPT.replace("/*", "").contains(sign), "{sign}");
+    fn the_scripts_have_no_syntax_that_packing_cannot_parse() {
+        for script in [SCRIPT, TURN_SCRIPT] {
+            assert!(!script.contains('`') && !script.contains('"'));
+            let mut lines = script.lines().map(str::trim);
+            let is_comment = |line: &str| line.starts_with("//");
+            let odd = lines.find(|line| !is_comment(line) && line.contains("//"));
+            assert_eq!(odd, None, "a comment after code");
+            for sign in ["+ +", "- -", "(/", "= /", ", /"] {
+                assert!(!script.replace("/*", "").contains(sign), "{sign}");
+            }
         }
     }
 

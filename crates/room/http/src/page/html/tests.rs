@@ -315,10 +315,9 @@ fn the_script_uses_only_ids_and_texts_that_exist() {
     for call in ["el('", "put('", "say('", "on('"] {
         for rest in source.split(call).skip(1) {
             let id = rest.split_once('\'').unwrap().0;
-            assert!(
-                page.contains(&format!("id=\"{id}\"")),
-                "there is no id {id}"
-            );
+            let is_id = !id.is_empty() && id.chars().all(char::is_alphanumeric);
+            let is_there = page.contains(&format!("id=\"{id}\""));
+            assert!(!is_id || is_there, "there is no id {id}");
         }
     }
     let first = position_endpoint::still_waiting_page(&view, false, "");
