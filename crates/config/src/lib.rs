@@ -180,7 +180,8 @@ impl Config {
     pub fn known_keys() -> BTreeMap<String, KnownKey> {
         // Keys of list elements are only known if the list has an element.
         let document = DeTable::parse(
-            "server = { more_certificates = [{}] }\nroom = [{ additional_routes = [{}] }]\n\
+            "server = { more_certificates = [{}] }\nroom = [{ additional_routes = [{}], \
+             page = { messages = [{}] } }]\n\
              limit = [{ routes = [{}], overrides = [{}] }]\njwt = {}\nmemcached = {}\nkafka = {}\n\
              gossip = {}",
         )

@@ -293,7 +293,7 @@ pub(super) const PAGE_LOGO: Key<Text<String>> = Key {
 pub(super) const PAGE_ACCENT: Key<Text<Accent>> = Key {
     name: "accent",
     kind: Text {
-        allowed: "a colour such as \"#5a3fd6\", at least 4.5:1 against white",
+        allowed: "a color such as \"#5a3fd6\", at least 4.5:1 against white",
         read: accent,
     },
     default: None,
@@ -458,7 +458,7 @@ fn accent(text: &str) -> Result<Accent, InvalidValue> {
     Accent::read(text).map_err(|error| match error {
         AccentError::Form => InvalidValue::PLAIN,
         AccentError::Pale { contrast, nearest } => InvalidValue::hint(format!(
-            "it has {contrast}:1; the nearest colour that passes is \"{nearest}\""
+            "it has {contrast}:1; the nearest color that passes is \"{nearest}\""
         )),
     })
 }

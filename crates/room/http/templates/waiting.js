@@ -8,7 +8,7 @@ var url = attribute(root, 'position'), sent = attribute(root, 'post'), key = '',
 var shift = Number(attribute(root, 'now')) - Date.now(), lastOk = Date.now();
 var timer, due = 0, run = 0, busy = false, fails = 0, inside = false;
 var w = {}, texts = {}, said = {}, target = Number(attribute(root, 'until')), bounced = false;
-var stream, mute = 0, way = {}, audio, fact = 0;
+var stream, mute = 0, way = { from: 0, part: 0 }, audio, fact = 0;
 // What the script of a turn needs.
 var page = {
   el: el, put: put, state: state, button: button, say: say, time: time, on: on, url: url,

@@ -69,7 +69,10 @@ async fn a_pause_admits_nobody_and_the_page_shows_the_reason() {
     let path = format!("{path}&lang=de");
     let polled = newcomer.send(Method::GET, &path, &[], "").await.json();
     let reason = polled["words"]["reason"].as_str().unwrap();
-    assert!(reason.contains("niemand verliert seine Position"), "{reason}");
+    assert!(
+        reason.contains("niemand verliert seine Position"),
+        "{reason}"
+    );
     assert!(
         !inside.navigate("/").await.is_queued(),
         "active visitors pass"

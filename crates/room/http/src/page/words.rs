@@ -28,13 +28,14 @@ pub(crate) use turn::TurnWords;
 type Line = Option<Cow<'static, str>>;
 
 /// Label and value of a fact.
-#[derive(Clone, Debug, Eq, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Fact {
     pub(crate) label: &'static str,
     pub(crate) value: Cow<'static, str>,
 }
 
-/// Words of the page; `None` hides a line.
+/// Words of the page; `None` hides a line. Programs and templates get those without points in time;
+/// the rest is the layout of our own page.
 #[derive(Clone, Debug, Eq, PartialEq, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Words {
@@ -48,6 +49,7 @@ pub(crate) struct Words {
     /// Reason of waiting, for templates and programs.
     pub(crate) reason: Cow<'static, str>,
     /// What the page says below the heading: nothing while the queue moves.
+    #[serde(skip)]
     pub(crate) why: Line,
     /// Operator's message.
     pub(crate) message: Option<String>,
@@ -70,23 +72,32 @@ pub(crate) struct Words {
     /// Time of these facts.
     pub(crate) updated: Option<Moment>,
     /// Label of the one big number.
+    #[serde(skip)]
     pub(crate) label: Option<&'static str>,
     /// The one big number.
+    #[serde(skip)]
     pub(crate) number: Line,
     /// Whether the number is the news, and not the sentence.
+    #[serde(skip)]
     pub(crate) is_big: bool,
     /// Explanation of the number.
+    #[serde(skip)]
     pub(crate) note: Line,
     /// Up to two facts below the number.
+    #[serde(skip)]
     pub(crate) facts: Vec<Fact>,
     /// Why it takes longer than before.
     pub(crate) rise: Line,
     /// Steps before a draw, each with its time in front of a bar.
+    #[serde(skip)]
     pub(crate) steps: Vec<String>,
     /// What is kept: a short sentence in bold, and a longer one.
+    #[serde(skip)]
     pub(crate) keep_title: Option<&'static str>,
+    #[serde(skip)]
     pub(crate) keep: Line,
     /// Whether tag, heading and reason tell of a loss. The page shows that until it is left.
+    #[serde(skip)]
     pub(crate) is_loss: bool,
 }
 
