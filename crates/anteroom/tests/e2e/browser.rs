@@ -30,8 +30,13 @@ async fn until_in_line(browser: &Browser) {
     browser.until("the visitor is in line", is_in_line).await;
 }
 
-/// Waits until the page shows this position, and the title of its tab as well.
+/// Waits until the page shows this position, and the title of its tab as well, after its first
+/// poll. That is a second after its arrival: visitors who come later
+/// stand behind.
 async fn until_position(browser: &Browser, position: u32) {
+    let has_polled = "return document.getElementById('joined').textContent !== ''";
+    let has_polled = async || browser.run(has_polled).await == true;
+    browser.until("the script has polled", has_polled).await;
     browser.until_shows("#number", &position.to_string()).await;
     let start = format!("{position} in line · ");
     let is_titled = async || browser.title().await.starts_with(&start);

@@ -24,9 +24,9 @@ pub struct Accent {
 /// Error of a colour.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(super) enum AccentError {
-    /// It is not written as `#rrggbb`.
+    /// Another form than `#rrggbb`.
     Form,
-    /// It is too pale on the white page; the nearest colour that is not.
+    /// A color that is too pale on the white page.
     Pale {
         /// Contrast as found, such as `2.9`.
         contrast: String,

@@ -170,7 +170,8 @@ async fn every_page_fits_small_screens_and_large_text_and_nothing_moves() {
                 );
                 let moves = "return document.getAnimations().length";
                 assert_eq!(browser.run(moves).await, 0, "{state} moves");
-                let small = "return [...document.querySelectorAll('main a, header a, footer a, summary, button')]\
+                let small = "return [...document.querySelectorAll(\
+                    'main a, header a, footer a, summary, button')]\
                     .filter(e => e.offsetParent)\
                     .filter(e => e.getBoundingClientRect().height < 24).length";
                 assert_eq!(browser.run(small).await, 0, "too small to click");

@@ -92,7 +92,7 @@ pub(crate) enum Part<'a> {
     Time(Moment, Form),
 }
 
-/// How a point in time is written; the name is the sign that ends it in a text.
+/// Form of a point in time; a sign ends it in a text.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Form {
     /// `{1785578400000}`: hour and minute with the zone.

@@ -48,7 +48,7 @@ pub(crate) struct Words {
     pub(crate) heading: &'static str,
     /// Reason of waiting, for templates and programs.
     pub(crate) reason: Cow<'static, str>,
-    /// What the page says below the heading: nothing while the queue moves.
+    /// Text below the heading: nothing while the queue moves.
     #[serde(skip)]
     pub(crate) why: Line,
     /// Operator's message.
@@ -86,12 +86,12 @@ pub(crate) struct Words {
     /// Up to two facts below the number.
     #[serde(skip)]
     pub(crate) facts: Vec<Fact>,
-    /// Why it takes longer than before.
+    /// Reason why it takes longer than before.
     pub(crate) rise: Line,
     /// Steps before a draw, each with its time in front of a bar.
     #[serde(skip)]
     pub(crate) steps: Vec<String>,
-    /// What is kept: a short sentence in bold, and a longer one.
+    /// Promise: a short sentence in bold, and a longer one.
     #[serde(skip)]
     pub(crate) keep_title: Option<&'static str>,
     #[serde(skip)]
@@ -180,7 +180,7 @@ impl Words {
 pub(crate) fn noun(view: &WaitingView<'_>, text: &'static str) -> String {
     let page = view.page.filter(|page| page.language == view.language);
     let own = page.and_then(|page| page.noun.as_deref());
-    let noun = own.unwrap_or(Texts::of(view.language).noun);
+    let noun = own.unwrap_or_else(|| Texts::of(view.language).noun);
     filled(text, "{noun}", noun)
 }
 
@@ -339,7 +339,7 @@ fn number(view: &WaitingView<'_>, texts: &'static Texts, until: Option<&Until>) 
         } else {
             texts.counting
         };
-        return Some(place.unwrap_or(unknown.into()));
+        return Some(place.unwrap_or_else(|| unknown.into()));
     }
     waiting(view, texts).map(Cow::from)
 }
@@ -426,8 +426,8 @@ fn kept(view: &WaitingView<'_>, texts: &'static Texts) -> String {
     filled(texts.kept, "{time}", &time)
 }
 
-/// Returns what is kept. Before a draw there is no position to keep: whoever is back before the
-/// opening takes part.
+/// Returns what is kept. Before a draw there is no position to keep: a visitor who is back before
+/// the opening takes part.
 fn keep(view: &WaitingView<'_>, texts: &'static Texts) -> (Option<&'static str>, Line) {
     if let Some(opens_at) = draw_at(view) {
         let text = filled(texts.close_text, "{at}", &format!("{{{}}}", opens_at.0));

@@ -44,7 +44,8 @@ pub(crate) fn left(query: &str, host: &str, language: Language) -> Response<Byte
         brand: host,
         heading: texts.heading_left,
         html: format!(
-            "<p class=\"tag stop\">{tag}</p><p>{text}</p><a class=\"btn\" href=\"{back}\">{join}</a>"
+            "<p class=\"tag stop\">{tag}</p><p>{text}</p>\
+             <a class=\"btn\" href=\"{back}\">{join}</a>"
         ),
     })
 }

@@ -1,5 +1,5 @@
-//! Small page around a waiting room: the choice of a language, the end of a wait. It has the style of
-//! the waiting page and no script.
+//! Small page around a waiting room: the choice of a language, the end of a wait. It has the style
+//! of the waiting page and no script.
 
 use std::sync::LazyLock;
 
@@ -24,7 +24,7 @@ pub(super) struct Notice<'a> {
     pub(super) brand: &'a str,
     /// Title and heading, one of our texts.
     pub(super) heading: &'static str,
-    /// What follows the heading.
+    /// HTML below the heading.
     pub(super) html: String,
 }
 

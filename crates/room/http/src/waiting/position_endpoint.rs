@@ -75,8 +75,8 @@ struct StillWaiting {
     push: bool,
 }
 
-/// Returns the key of the texts that a page of ours has; `None` unless it is one. It is empty if the
-/// page has none yet.
+/// Returns the key of the texts that a page of ours has; `None` unless it is one. It is empty if
+/// the page has none yet.
 #[must_use]
 pub(crate) fn key_of(query: &str) -> Option<&str> {
     let mut pairs = query.split('&');
@@ -285,8 +285,8 @@ struct HoldsTurn {
     script: &'static str,
 }
 
-/// Builds the response to a poll of a visitor for whom a turn is held, and to a request that extends
-/// it. Programs see from `inWaitingRoom` that they may enter.
+/// Builds the response to a poll of a visitor with a held turn, and to a request that extends it.
+/// Programs see from `inWaitingRoom` that they may enter.
 #[must_use]
 pub fn turn(view: &TurnView) -> Response<Bytes> {
     let body = to_json(&HoldsTurn {

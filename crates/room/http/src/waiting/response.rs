@@ -212,7 +212,7 @@ fn mark_page(headers: &mut HeaderMap, view: &WaitingView<'_>, look: Look<'_>, is
         entry => {
             let entry = language_form::safe_target(entry);
             let refresh = HeaderValue::try_from(format!("{seconds};url={entry}"));
-            refresh.unwrap_or(HeaderValue::from(seconds))
+            refresh.unwrap_or_else(|_| HeaderValue::from(seconds))
         }
     };
     headers.insert(REFRESH, refresh);

@@ -2,8 +2,8 @@
 //!
 //! Placeholders: `{time}` is a duration (in the form after a preposition where the key's comment
 //! says so), `{at}` and `{last}` are clock times such as `10:26 CET`, `{n}` and `{m}` are numbers,
-//! `{from}` and `{to}` the ends of a range. `{noun}` is the operator's word for the site, without an
-//! article; a language may leave it out where its grammar would have to change the word.
+//! `{from}` and `{to}` the ends of a range. `{noun}` is the operator's word for the site, without
+//! an article; a language may leave it out where its grammar would have to change the word.
 
 use crate::page::grammar::Grammar;
 
@@ -30,7 +30,7 @@ texts! {
     name,
     /// Word for the site if the operator has none: nominative, without an article.
     noun,
-    /// Range of numbers or times: with an en dash from left to right, with words from right to left.
+    /// Range of numbers or times: with an en dash, or with words in languages from right to left.
     range,
     /// Tags: one to three words above the heading that name the state.
     tag_moving,
@@ -81,15 +81,15 @@ texts! {
     /// Sentence after `recovering` if no time is known.
     recovering_unknown,
     origin_down,
-    /// In place of the position while the queue is counted, and the explanation below it.
+    /// Texts while the queue is counted: in place of the position, and below it.
     counting,
     counting_text,
-    /// Why it takes longer than the visitor was told before.
+    /// Reasons why it takes longer than the page said before.
     rise_title,
     rise_limit,
     rise_slower,
     rise_earlier,
-    /// What the visitor lost. `{time}` is a duration after a preposition.
+    /// Notices of a loss. `{time}` is a duration after a preposition.
     loss_session,
     loss_position,
     loss_turn,

@@ -14,11 +14,11 @@ pub(crate) enum Kind {
     Go,
     /// Trouble.
     Hold,
-    /// Nobody goes in for now.
+    /// A pause: nobody goes in for now.
     Pause,
-    /// Something ended.
+    /// The end of something.
     Stop,
-    /// It begins later.
+    /// A time before the beginning.
     Calm,
 }
 

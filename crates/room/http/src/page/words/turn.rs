@@ -17,7 +17,7 @@ pub(crate) struct TurnWords {
     pub(crate) heading: &'static str,
     pub(crate) held_tag: &'static str,
     pub(crate) held_heading: &'static str,
-    /// Why the page did not enter: it was in the background, or the visitor asked for it.
+    /// Reason why the page did not enter: it was in the background, or the visitor asked for it.
     pub(crate) away: &'static str,
     pub(crate) asked: &'static str,
     /// Labels of the number: seconds until the page enters, time left to enter.
