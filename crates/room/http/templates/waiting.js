@@ -313,7 +313,8 @@ if (el('more')) {
   var facts = el('more').parentNode.getElementsByTagName('p');
   var turnTo = function () {
     for (var i = 0; i < facts.length; i++) facts[i].hidden = i !== fact;
-    say('of', fill(fill(text('of'), 'n', fact + 1), 'm', facts.length));
+    var words = attribute(el('of'), 'of');
+    say('of', fill(fill(words, 'n', fact + 1), 'm', facts.length));
   };
   el('more').hidden = facts.length < 2;
   on('next', function () { fact = (fact + 1) % facts.length; turnTo(); });
