@@ -47,7 +47,7 @@ async fn end((scene, browser): (Scene, Browser)) {
 async fn a_visitor_who_closes_the_tab_keeps_the_position() {
     let first = FirstInLine::at("/").await;
     let FirstInLine { scene, browser, .. } = &first;
-    let since = arrival(&browser).await;
+    let since = arrival(browser).await;
     browser.open_tab().await;
     browser.close_tab(0).await;
     let is_forgotten = async || scene.queued().await == 0;
@@ -58,8 +58,8 @@ async fn a_visitor_who_closes_the_tab_keeps_the_position() {
     assert_eq!(later.stage(), Stage::Waiting);
 
     browser.open(&scene.url("/")).await;
-    until_position(&browser, 1).await;
-    assert_eq!(arrival(&browser).await, since);
+    until_position(browser, 1).await;
+    assert_eq!(arrival(browser).await, since);
     let inside = first.enter().await;
     assert_eq!(
         later.stage(),
@@ -73,12 +73,12 @@ async fn a_visitor_who_closes_the_tab_keeps_the_position() {
 async fn the_back_button_shows_a_page_that_keeps_polling() {
     let first = FirstInLine::at("/lamps").await;
     let FirstInLine { browser, .. } = &first;
-    let since = arrival(&browser).await;
+    let since = arrival(browser).await;
     browser.open("data:text/html,<h1>elsewhere</h1>").await;
     browser.until_shows("h1", "elsewhere").await;
     browser.back().await;
-    until_position(&browser, 1).await;
-    assert_eq!(arrival(&browser).await, since);
+    until_position(browser, 1).await;
+    assert_eq!(arrival(browser).await, since);
     let (scene, browser) = first.enter().await;
     assert_eq!(browser.address().await, scene.url("/lamps"));
     end((scene, browser)).await;

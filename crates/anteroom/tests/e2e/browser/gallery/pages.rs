@@ -216,6 +216,19 @@ fn held_turn(language: Language, can_extend: bool) -> Response<Bytes> {
     })
 }
 
+/// Returns the response to the next poll of a queue that moves. Its reason changes every time.
+fn move_on(mut view: WaitingView<'_>, query: &str) -> Response<Bytes> {
+    static POLLS: AtomicU32 = AtomicU32::new(0);
+    let known = query.split("&k=").nth(1).unwrap_or_default();
+    let ahead = 411 - POLLS.fetch_add(1, Ordering::Relaxed);
+    view.position.people_ahead = Some(ahead);
+    view.position.refresh_after = Some(DurationMs::from_secs(1));
+    if ahead.is_multiple_of(2) {
+        view.position.reason = QueueReason::NotYourTurn;
+    }
+    position_endpoint::still_waiting_page(&view, false, known)
+}
+
 async fn serve_state(
     request: Request<Incoming>,
     mut turns: watch::Receiver<bool>,
@@ -239,7 +252,7 @@ async fn serve_state(
     let Some(state) = known.find(|state| *state == name) else {
         return Err(io::Error::other("no such state"));
     };
-    let mut view = view(state, language);
+    let view = view(state, language);
     if request.uri().path().ends_with("/turn") {
         return Ok(held_turn(language, false).map(Full::new));
     }
@@ -255,20 +268,7 @@ async fn serve_state(
                 is_there.map_err(io::Error::other)?;
                 Ok(held_turn(language, true).map(Full::new))
             }
-            "moving" => {
-                static POLLS: AtomicU32 = AtomicU32::new(0);
-                let known = query.split("&k=").nth(1).unwrap_or_default();
-                view.position.people_ahead = Some(411 - POLLS.fetch_add(1, Ordering::Relaxed));
-                view.position.refresh_after = Some(DurationMs::from_secs(1));
-                if view
-                    .position
-                    .people_ahead
-                    .is_some_and(|ahead| ahead % 2 == 0)
-                {
-                    view.position.reason = QueueReason::NotYourTurn;
-                }
-                Ok(position_endpoint::still_waiting_page(&view, false, known).map(Full::new))
-            }
+            "moving" => Ok(move_on(view, query).map(Full::new)),
             "cut" => Err(io::Error::other("cut")),
             _ => {
                 let known = query.split("&k=").nth(1).unwrap_or_default();
