@@ -63,15 +63,15 @@ pub use model::{
     BypassRule, Client, ClientKey, Config, CookieSettings, HealthCheck, Host, Http2, JwtConfig,
     JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute, OnLimit,
     OnLimitStoreFailure, OnStoreFailure, Origin, OriginCommands, OriginLimits, PageConfig,
-    PageTemplate, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore, RoomConfig, RoomName,
-    RoomOrigins, Route, SameSite, Secure, ServerConfig, SizeLimits, Statuses, Timeouts, TlsConfig,
-    TokenSource, WithoutKey,
+    PageLogo, PageMessages, PageTemplate, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore,
+    RoomConfig, RoomName, RoomOrigins, Route, SameSite, Secure, ServerConfig, SizeLimits, Statuses,
+    Timeouts, TlsConfig, TokenSource, WithoutKey,
 };
 pub use notes::KnownKey;
 pub use pem_error::PemError;
 pub use problem::{Finding, Owner, Problem, Problems};
 pub use rate_text::{RateText, RateTextError};
-pub use room::{read_room_limits, read_room_rules};
+pub use room::{Accent, read_room_limits, read_room_rules};
 pub use server::{TRUSTED_PROXY_HEADERS, data_center_name};
 pub use shared_store::{StoreConfig, ValkeyConfig};
 
@@ -180,7 +180,8 @@ impl Config {
     pub fn known_keys() -> BTreeMap<String, KnownKey> {
         // Keys of list elements are only known if the list has an element.
         let document = DeTable::parse(
-            "server = { more_certificates = [{}] }\nroom = [{ additional_routes = [{}] }]\n\
+            "server = { more_certificates = [{}] }\nroom = [{ additional_routes = [{}], \
+             page = { messages = [{}] } }]\n\
              limit = [{ routes = [{}], overrides = [{}] }]\njwt = {}\nmemcached = {}\nkafka = {}\n\
              gossip = {}",
         )

@@ -8,6 +8,7 @@ use anteroom_room::rules::Rules;
 use crate::language::Language;
 use crate::limit_stores::LimitStores;
 
+use super::room::Accent;
 use super::shared_store::StoreConfig;
 
 mod limit;
@@ -143,6 +144,49 @@ pub struct PageConfig {
     pub language: Language,
     /// The operator's own page; `None` = the built-in one.
     pub template: Option<PageTemplate>,
+    /// Name of the site or the event; `None` = the host.
+    pub title: Option<String>,
+    /// Picture beside the title.
+    pub logo: Option<PageLogo>,
+    /// Colour of buttons, links and the progress bar.
+    pub accent: Option<Accent>,
+    /// Word for the site, such as "shop", in pages of the default language.
+    pub noun: Option<String>,
+    /// Address of the page with help.
+    pub help: Option<String>,
+    /// Address of the page that names the owner of the site.
+    pub imprint: Option<String>,
+    /// Facts to read while waiting.
+    pub facts: Vec<String>,
+    /// Message to waiting visitors while operators have set none.
+    pub messages: PageMessages,
+}
+
+/// Message in several languages.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct PageMessages(pub Vec<(Language, String)>);
+
+impl PageMessages {
+    /// Returns the message in a language; `None` if there is none in it.
+    #[must_use]
+    pub fn of(&self, language: Language) -> Option<&str> {
+        let found = self.0.iter().find(|(known, _)| *known == language);
+        found.map(|(_, text)| &**text)
+    }
+}
+
+/// Picture of the page.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum PageLogo {
+    /// `data:` address with the whole picture.
+    Data(String),
+    /// The file that holds it, as it was typed.
+    File {
+        /// Path of the file.
+        path: PathBuf,
+        /// Line in the config file, for messages; 0 = not from a file.
+        line: usize,
+    },
 }
 
 /// Page that the operator wrote, as a Mustache template.

@@ -12,11 +12,13 @@ use super::problem::{Finding, Owner};
 use super::reader::Table;
 use super::words;
 
+mod accent;
 pub(super) mod keys;
 mod origins;
 mod page;
 mod row;
 
+pub use accent::Accent;
 use keys::{BYPASS, COOKIE_SUFFIX, ENABLED_ORIGIN_COMMANDS, HOST, NAME, PATH, SAME_SITE, SECURE};
 use row::FileRow;
 
@@ -54,6 +56,7 @@ pub(super) fn read(mut table: Table<'_>, checks: Checks) -> RoomRead {
     let _ = read_rows(keys::ANSWERS, &mut table, &mut config);
     let _ = read_rows(keys::FIXED, &mut table, &mut config);
     config.page.template = page::read_template(&mut table, checks);
+    page::read_look(&mut table, &mut config.page);
     config.origin_commands = read_origin_commands(&mut table);
     config.bypass = read_bypass(&mut table, checks);
     table.finish();

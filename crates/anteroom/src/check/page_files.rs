@@ -1,4 +1,4 @@
-//! Loader of the files that `custom_page_file` names.
+//! Loader of the files that a room's page names: a template, a logo.
 //!
 //! They are read with the configuration, so that `anteroom check` and a SIGHUP see their present
 //! contents.
@@ -6,10 +6,16 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anteroom_config::{Config, PageTemplate, RoomConfig};
+use anteroom_config::{Config, PageLogo, PageTemplate, RoomConfig};
 use anteroom_room_http::page::{CUSTOM_PAGE_BYTES_MAX, CustomPage};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
 use crate::check::files;
+
+/// Largest logo in bytes. Each waiting visitor gets it with the page.
+const LOGO_BYTES_MAX: usize = 20 * 1_024;
 
 /// Replaces the path of each room's template by its text, and returns every mistake, one a line. A
 /// file that cannot be read is reported with the line of the config file that names it, a mistake
@@ -26,8 +32,39 @@ pub(crate) fn load(config: &mut Config, config_file: &Path) -> Vec<String> {
                 Err(more) => mistakes.extend(more),
             }
         }
+        let file = |logo: &mut _| matches!(logo, PageLogo::File { .. });
+        if let Some(PageLogo::File { path, line }) = room.page.logo.take_if(file) {
+            match read_logo(room, &path, line, config_file) {
+                Ok(data) => room.page.logo = Some(PageLogo::Data(data)),
+                Err(mistake) => mistakes.push(mistake),
+            }
+        }
     }
     mistakes
+}
+
+/// Returns the picture as a `data:` address.
+fn read_logo(
+    room: &RoomConfig,
+    path: &Path,
+    line: usize,
+    config_file: &Path,
+) -> Result<String, String> {
+    let path = beside(config_file, path);
+    let kind = match path.extension().and_then(|end| end.to_str()) {
+        Some("svg") => "svg+xml",
+        Some("jpg") => "jpeg",
+        Some("webp") => "webp",
+        _ => "png",
+    };
+    let bytes = files::read_at_most(&path, LOGO_BYTES_MAX).map_err(|error| {
+        let (config, path, name) = (config_file.display(), path.display(), &room.name);
+        format!("{config}:{line}: room \"{name}\": page.logo: cannot read {path}: {error}")
+    })?;
+    Ok(format!(
+        "data:image/{kind};base64,{}",
+        STANDARD.encode(bytes)
+    ))
 }
 
 fn read(

@@ -10,6 +10,8 @@ mod single_page;
 mod states;
 mod unusual;
 
+use anteroom_testkit::browser::Browser;
+
 use crate::support::client::Client;
 use crate::support::config::{ConfigFile, SERVER, room};
 use crate::support::process::Gateway;
@@ -18,6 +20,40 @@ use shop::Shop;
 
 /// Name of the one room.
 const ROOM: &str = "main";
+
+/// Waits until the page shows that its visitor is in line, near the front or not.
+async fn until_in_line(browser: &Browser) {
+    let is_in_line = async || {
+        let heading = browser.text("#heading").await.unwrap_or_default();
+        heading == "You’re in line" || heading == "Almost there"
+    };
+    browser.until("the visitor is in line", is_in_line).await;
+}
+
+/// Waits until the page shows this position, and the title of its tab as well, after its first
+/// poll. That is a second after its arrival: visitors who come later
+/// stand behind.
+async fn until_position(browser: &Browser, position: u32) {
+    let has_polled = "return document.getElementById('joined').textContent !== ''";
+    let has_polled = async || browser.run(has_polled).await == true;
+    browser.until("the script has polled", has_polled).await;
+    browser.until_shows("#number", &position.to_string()).await;
+    let start = format!("{position} in line · ");
+    let is_titled = async || browser.title().await.starts_with(&start);
+    browser.until("the title has the position", is_titled).await;
+}
+
+/// Returns the arrival of the page's visitor.
+async fn arrival(browser: &Browser) -> String {
+    let since = browser.attribute("html", "data-since").await;
+    since.filter(|since| !since.is_empty()).unwrap()
+}
+
+/// Makes the page poll at once.
+async fn poll(browser: &Browser) {
+    // The button is hidden while the page polls by itself.
+    browser.run("document.getElementById('go').click()").await;
+}
 
 /// A shop with a room in front of it.
 struct Scene {

@@ -6,12 +6,13 @@
 
 use anteroom_room::time::DurationMs;
 
+use super::accent::{Accent, AccentError};
 use super::row::{FileRow, LiveRow, Row, always, or_none};
 use crate::address::host::HostError;
 use crate::kind::{
     Choice, Duration, Exponent, InvalidValue, Moment, OffSwitch, OneNumber, Switch, Text, Whole,
 };
-use crate::language::LANGUAGES;
+use crate::language::{LANGUAGES, Language};
 use crate::model::{Host, RoomName, SameSite, Secure};
 use crate::path::{self, PathError};
 use crate::reader::Key;
@@ -258,6 +259,73 @@ pub(super) const CUSTOM_PAGE_FILE: Key<Text<String>> = Key {
     },
     default: None,
 };
+const fn page_text(name: &'static str, allowed: &'static str) -> Key<Text<String>> {
+    Key {
+        name,
+        kind: Text {
+            allowed,
+            read: short_text,
+        },
+        default: None,
+    }
+}
+
+const fn page_link(name: &'static str) -> Key<Text<String>> {
+    Key {
+        name,
+        kind: Text {
+            allowed: "a path that begins with /, or an address with https://, http:// or mailto:",
+            read: link,
+        },
+        default: None,
+    }
+}
+
+pub(super) const PAGE_TITLE: Key<Text<String>> = page_text("title", SHORT);
+pub(super) const PAGE_LOGO: Key<Text<String>> = Key {
+    name: "logo",
+    kind: Text {
+        allowed: "the path of a file that ends with .svg, .png, .webp or .jpg",
+        read: logo,
+    },
+    default: None,
+};
+pub(super) const PAGE_ACCENT: Key<Text<Accent>> = Key {
+    name: "accent",
+    kind: Text {
+        allowed: "a color such as \"#5a3fd6\", at least 4.5:1 against white",
+        read: accent,
+    },
+    default: None,
+};
+pub(super) const PAGE_NOUN: Key<Text<String>> = page_text("noun", "one to three words");
+pub(super) const PAGE_HELP: Key<Text<String>> = page_link("help");
+pub(super) const PAGE_IMPRINT: Key<Text<String>> = page_link("imprint");
+pub(super) const PAGE_FACTS: Key<Text<String>> = Key {
+    name: "facts",
+    kind: Text {
+        allowed: LONG,
+        read: long_text,
+    },
+    default: None,
+};
+pub(super) const PAGE_MESSAGE_LANGUAGE: Key<Choice<Language>> = Key {
+    name: "language",
+    kind: Choice(LANGUAGES),
+    default: None,
+};
+pub(super) const PAGE_MESSAGE_TEXT: Key<Text<String>> = Key {
+    name: "text",
+    kind: Text {
+        allowed: LONG,
+        read: long_text,
+    },
+    default: None,
+};
+
+const SHORT: &str = "1 to 60 characters in one line";
+const LONG: &str = "1 to 500 characters in one line";
+
 pub(crate) const COOKIE_SUFFIX: Key<Text<String>> = Key {
     name: "cookie_suffix",
     kind: Text {
@@ -341,6 +409,57 @@ fn room_path(text: &str) -> Result<String, InvalidValue> {
         PathError::Ambiguous => {
             InvalidValue::hint("origins do not agree on what an escaped / or \\ means")
         }
+    })
+}
+
+fn short_text(text: &str) -> Result<String, InvalidValue> {
+    line_of_text(text, 60)
+}
+
+fn long_text(text: &str) -> Result<String, InvalidValue> {
+    line_of_text(text, 500)
+}
+
+/// Accepts a line of text for people.
+fn line_of_text(text: &str, chars_max: usize) -> Result<String, InvalidValue> {
+    let chars = text.chars().count();
+    if chars > chars_max {
+        return Err(InvalidValue {
+            found: Some(format!("{chars} characters")),
+            hint: None,
+        });
+    }
+    if text.trim().is_empty() || text.chars().any(char::is_control) {
+        return Err(InvalidValue::PLAIN);
+    }
+    Ok(text.trim().to_owned())
+}
+
+/// Accepts addresses that a page may link: a script in one would run on the site.
+fn link(text: &str) -> Result<String, InvalidValue> {
+    let is_path = text.starts_with('/') && !text.starts_with("//");
+    let schemes = ["https://", "http://", "mailto:"];
+    let is_known = is_path || schemes.iter().any(|scheme| text.starts_with(scheme));
+    if !is_known || text.len() > 500 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(InvalidValue::PLAIN);
+    }
+    Ok(text.to_owned())
+}
+
+fn logo(text: &str) -> Result<String, InvalidValue> {
+    let ends = [".svg", ".png", ".webp", ".jpg"];
+    if !ends.iter().any(|end| text.ends_with(end)) {
+        return Err(InvalidValue::PLAIN);
+    }
+    Ok(text.to_owned())
+}
+
+fn accent(text: &str) -> Result<Accent, InvalidValue> {
+    Accent::read(text).map_err(|error| match error {
+        AccentError::Form => InvalidValue::PLAIN,
+        AccentError::Pale { contrast, nearest } => InvalidValue::hint(format!(
+            "it has {contrast}:1; the nearest color that passes is \"{nearest}\""
+        )),
     })
 }
 

@@ -1,10 +1,15 @@
-//! Reader of the operator's own waiting page.
+//! Reader of the waiting page: the operator's own one, or the look of the built-in one.
 
 use std::path::PathBuf;
 
-use super::keys::{CUSTOM_PAGE_FILE, CUSTOM_PAGE_HTML};
+use super::keys::{
+    CUSTOM_PAGE_FILE, CUSTOM_PAGE_HTML, PAGE_ACCENT, PAGE_FACTS, PAGE_HELP, PAGE_IMPRINT,
+    PAGE_LOGO, PAGE_MESSAGE_LANGUAGE, PAGE_MESSAGE_TEXT, PAGE_NOUN, PAGE_TITLE,
+};
 use crate::checks::Checks;
-use crate::model::PageTemplate;
+use crate::language::Language;
+use crate::model::{PageConfig, PageLogo, PageMessages, PageTemplate};
+use crate::notes::Located;
 use crate::problem::Finding;
 use crate::reader::Table;
 
@@ -27,6 +32,59 @@ pub(super) fn read_template(table: &mut Table<'_>, checks: Checks) -> Option<Pag
         line: location.line,
     };
     html.map(PageTemplate::Html).or_else(|| path.map(file))
+}
+
+/// Most facts: a visitor goes through them one by one.
+const FACTS_MAX: usize = 20;
+
+/// Reads `[room.page]`, the look of the built-in page.
+pub(super) fn read_look(room: &mut Table<'_>, page: &mut PageConfig) {
+    let mut table = room.table("page");
+    page.title = table.optional(&PAGE_TITLE);
+    page.logo = table.optional(&PAGE_LOGO).map(|path| PageLogo::File {
+        path: PathBuf::from(path),
+        line: table.location(PAGE_LOGO.name).line,
+    });
+    page.accent = table.optional(&PAGE_ACCENT);
+    page.noun = table.optional(&PAGE_NOUN);
+    page.help = table.optional(&PAGE_HELP);
+    page.imprint = table.optional(&PAGE_IMPRINT);
+    let facts = table.list(&PAGE_FACTS).unwrap_or_default();
+    if let Some(first_too_many) = facts.get(FACTS_MAX) {
+        let found = Finding::Value(format!("{} facts", facts.len()));
+        let allowed = format!("at most {FACTS_MAX}");
+        table
+            .notes
+            .report(&first_too_many.location, found, allowed, None);
+    }
+    page.facts = facts.into_iter().map(|fact| fact.value).collect();
+    page.messages = read_messages(&mut table);
+    table.finish();
+}
+
+fn read_messages(table: &mut Table<'_>) -> PageMessages {
+    let elements = table.elements(
+        "messages",
+        "a list of tables, such as [{ language = \"en\", text = \"Doors open at ten.\" }]",
+    );
+    let mut messages: Vec<Located<(Language, String)>> = Vec::new();
+    for element in &elements {
+        let mut inner = table.enter(element);
+        let language = inner.required(&PAGE_MESSAGE_LANGUAGE);
+        let text = inner.required(&PAGE_MESSAGE_TEXT);
+        let location = inner.location(PAGE_MESSAGE_LANGUAGE.name);
+        inner.finish();
+        let (Some(language), Some(text)) = (language, text) else {
+            continue;
+        };
+        let value = (language, text);
+        if messages.iter().any(|known| known.value.0 == language) {
+            let finding = Finding::Remark("the same language a second time".to_owned());
+            table.notes.report(&location, finding, "", None);
+        }
+        messages.push(Located { value, location });
+    }
+    PageMessages(messages.into_iter().map(|message| message.value).collect())
 }
 
 fn check(table: &mut Table<'_>, html: &str, checks: Checks) {

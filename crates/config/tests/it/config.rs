@@ -2,8 +2,8 @@
 
 use anteroom_config::language::Language;
 use anteroom_config::{
-    Checks, Config, Flags, Host, PageConfig, PageTemplate, Parsed, RoomConfig, Route, SameSite,
-    Secure, StoreConfig,
+    Checks, Config, Flags, Host, PageConfig, PageLogo, PageTemplate, Parsed, RoomConfig, Route,
+    SameSite, Secure, StoreConfig,
 };
 use anteroom_room::rules::{
     AllocationKind, CurveFactor, Limits, NewUsersWindow, OnStoreFailure, QueueingMethod, Rules,
@@ -350,4 +350,54 @@ fn every_template_mistake_is_reported_with_its_line() {
         "a.toml:8: room \"shop\": custom_page_html: line 3 of the template: odd: {{x}}"
     );
     assert!(lines[1].starts_with("a.toml:9: "), "{lines:?}");
+}
+
+#[test]
+fn a_page_has_a_title_a_colour_links_facts_and_messages() {
+    let page = room(
+        "page.title = \"Nordlys Festival\"\npage.accent = \"#5a3fd6\"\npage.noun = \"shop\"\n\
+         page.help = \"/help\"\npage.imprint = \"https://nordlys.example/imprint\"\n\
+         page.logo = \"logo.svg\"\npage.facts = [\"One\", \"Two\"]\n\
+         page.messages = [{ language = \"de-DE\", text = \"Ab zehn.\" }]",
+    )
+    .page;
+    assert_eq!(page.title.as_deref(), Some("Nordlys Festival"));
+    assert_eq!(page.accent.unwrap().fill(), "#5a3fd6");
+    assert_eq!(page.noun.as_deref(), Some("shop"));
+    assert_eq!(page.help.as_deref(), Some("/help"));
+    assert_eq!(page.facts, ["One", "Two"]);
+    assert_eq!(page.messages.of(Language::German), Some("Ab zehn."));
+    assert_eq!(page.messages.of(Language::English), None);
+    let logo = PageLogo::File {
+        path: "logo.svg".into(),
+        line: 13,
+    };
+    assert_eq!(page.logo, Some(logo));
+}
+
+#[test]
+fn every_mistake_of_a_page_is_reported_with_its_line_and_what_is_allowed() {
+    let text = format!(
+        "{SMALLEST}bypass = []\n[room.page]\ntitle = \"\"\naccent = \"#ffb000\"\n\
+         help = \"javascript:alert(1)\"\nlogo = \"logo.gif\"\nfacts = [\"a\\nb\"]\ncolour = 1\n\
+         messages = [{{ language = \"tlh\", text = \"x\" }}, {{ text = \"y\" }}]\n"
+    );
+    let problems = Config::parse("a.toml", &text).unwrap_err();
+    let lines: Vec<String> = problems.0.iter().map(ToString::to_string).collect();
+    let check = |line: usize, part: &str| {
+        let start = format!("a.toml:{line}: ");
+        let found = lines
+            .iter()
+            .any(|text| text.starts_with(&start) && text.contains(part));
+        assert!(found, "{start}{part} in {lines:#?}");
+    };
+    check(9, "1 to 60 characters in one line");
+    check(10, "it has 1.8:1; the nearest color that passes is \"#");
+    check(11, "mailto:");
+    check(12, ".svg, .png, .webp or .jpg");
+    check(13, "page.facts[1]");
+    check(14, "page.colour");
+    check(15, "language");
+    check(15, "missing");
+    assert_eq!(lines.len(), 8, "{lines:#?}");
 }

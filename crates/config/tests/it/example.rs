@@ -171,6 +171,7 @@ fn check_inline(path: &str, entry: &Entry, name: &str, known: &KnownKey) {
         "limit.overrides.",
         "limit.routes.",
         "room.additional_routes.",
+        "room.page.messages.",
         "server.more_certificates.",
     ];
     let Entry { comment, value, .. } = entry;

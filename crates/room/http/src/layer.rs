@@ -42,7 +42,9 @@ use arc_swap::ArcSwap;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 
 use crate::bypass::BypassRequest;
-use crate::waiting::{Answer, Look, RequestKind, prepare, respond};
+use crate::waiting::{
+    Answer, Look, RequestKind, WaitingView, accepts_gzip, language_form, prepare, respond,
+};
 use access_log::AccessEntry;
 use anteroom_proxy::body::{Body, ResponseBody};
 use anteroom_proxy::cookies;
@@ -355,15 +357,27 @@ impl Gate {
         access: &mut AccessEntry<'_>,
     ) -> Response<Body> {
         let room = route.current();
-        let view = room.view(position, route.language(request.headers()));
+        let host = RequestContext::of(request).map(|context| context.client.host().to_owned());
+        let host = host.unwrap_or_default();
+        let view = WaitingView {
+            host: &host,
+            reference: route.reference(request.headers(), ticket.as_deref()),
+            ..room.view(position, route.language(request.headers()))
+        };
         access.set_queued(&view);
         let shape = Answer {
             kind,
             is_head: request.method() == Method::HEAD,
+            has_gzip: accepts_gzip(request.headers()),
             queueing_status: status_of(room.config.queueing_status_code),
             non_navigation_status: status_of(room.config.non_navigation_status_code),
         };
-        let response = respond(&view, shape, look_of(route, request)).map(Body::full);
+        let entry = match kind {
+            RequestKind::PageAfterPost => entry_after_form(route, request, &host),
+            _ => String::new(),
+        };
+        let look = look_of(route, request, &entry);
+        let response = respond(&view, shape, look).map(Body::full);
         headers::add_waiting(route, response, ticket, scheme, &view)
     }
 }
@@ -431,12 +445,27 @@ where
 }
 
 /// Returns the template and the target of the page in response to `request`.
-fn look_of<'a>(route: &'a RoomRoute, request: &'a Request<()>) -> Look<'a> {
+fn look_of<'a>(route: &'a RoomRoute, request: &'a Request<()>, entry: &'a str) -> Look<'a> {
     let target = request.uri().path_and_query();
     Look {
         template: route.template.as_ref(),
         target: target.map_or("/", |target| target.as_str()),
+        entry,
+        brand: route.brand.as_ref(),
     }
+}
+
+/// Returns where a visitor enters who sent a form and met the queue: the page with the form, or the
+/// room's own path. A GET on the address of the form would be something else than was sent.
+fn entry_after_form(route: &RoomRoute, request: &Request<()>, host: &str) -> String {
+    let from = language_form::referer(request.headers(), host);
+    let path = |target: &str| target.split('?').next().unwrap_or_default().to_owned();
+    let sent_to = request.uri().path();
+    let from = from.filter(|from| path(from) != sent_to);
+    from.unwrap_or_else(|| {
+        let route = route.config.routes.first();
+        route.map_or("/", |route| &route.path).to_owned()
+    })
 }
 
 /// Builds the response to a request that had to wait and cannot.

@@ -16,6 +16,9 @@ mod view;
 mod words;
 
 pub use custom::{BYTES_MAX as CUSTOM_PAGE_BYTES_MAX, CustomPage, Mistake};
-pub(crate) use html::{Links, SCRIPT, STYLE, html, prepare, reload_secs};
-pub use view::WaitingView;
-pub(crate) use words::Words;
+pub(crate) use html::{
+    Links, SCRIPT, STYLE, TURN_SCRIPT, accent_style, html, prepare, reload_secs,
+};
+pub(crate) use texts::Texts;
+pub use view::{TurnView, WaitingView};
+pub(crate) use words::{TurnWords, Words};

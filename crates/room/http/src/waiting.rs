@@ -5,14 +5,20 @@
 //! Deliberately absent: decisions, tickets and their cookies (the caller adds `Set-Cookie`),
 //! redirects to a waiting page, and any forwarding or replay of the request.
 
+pub(crate) mod cookies_page;
+mod gzip;
 mod json;
 mod kind;
 pub(crate) mod language_form;
+mod languages_page;
+pub(crate) mod leave;
+mod notice_page;
 pub mod position_endpoint;
 pub(crate) mod push;
 mod response;
 
-pub use crate::page::WaitingView;
+pub use crate::page::{TurnView, WaitingView};
 pub use kind::RequestKind;
+pub(crate) use kind::accepts_gzip;
 pub(crate) use response::prepare;
-pub use response::{Answer, Look, respond};
+pub use response::{Answer, Brand, Look, respond};

@@ -1,104 +1,152 @@
 (function () {
 'use strict';
-var d = document, root = d.documentElement, lang = root.lang === 'en' ? 'en-GB' : root.lang;
-var url = root.getAttribute('data-position'), ask = root.getAttribute('data-ask'),
-  list = d.getElementsByTagName('dl')[0];
-var sent = root.hasAttribute('data-post');
+var d = document, root = d.documentElement, body = d.body, icon = el('icon'),
+  lang = root.lang === 'en' ? 'en-GB' : root.lang;
+var url = attribute(root, 'position'), sent = attribute(root, 'post'), key = '',
+  grace = Number(attribute(root, 'grace')), lost = attribute(root, 'loss');
 // Server clock minus local clock; only the server's time matters.
-var shift = Number(root.getAttribute('data-now')) - Date.now();
+var shift = Number(attribute(root, 'now')) - Date.now(), lastOk = Date.now();
 var timer, due = 0, run = 0, busy = false, fails = 0, inside = false;
-var said = {}, saidAt = 0, target = 0, bounced = false;
-var stream, mute = 0, way = {};
+var w = {}, texts = {}, said = {}, target = Number(attribute(root, 'until')), bounced = false;
+var stream, mute = 0, way = { from: 0, part: 0 }, audio, fact = 0;
+// What the script of a turn needs.
+var page = {
+  el: el, put: put, state: state, button: button, say: say, time: time, on: on, url: url,
+  stored: stored, beep: beep, onlyHeading: onlyHeading, go: go, check: check, leave: leaveTurn,
+  sent: sent
+};
 // Sent back here right after an admission: the ticket got lost. Avoid a reload loop.
 try {
   bounced = Date.now() - Number(sessionStorage.getItem(url)) < 5000;
 } catch (x) { /* may be forbidden */ }
 
 function el(id) { return d.getElementById(id); }
-function at(id) { return Number(el(id).getAttribute('data-at')); }
-function text(name) { return d.body.getAttribute('data-' + name); }
-function put(id, words) {
-  var e = el(id);
-  if (e && e.textContent !== words) e.textContent = words;
-}
-// Hides a line whose value is null.
-function line(id, words) {
-  var e = el(id), box = e && (e.tagName === 'DD' || e.tagName === 'SPAN') ? e.parentNode : e;
-  if (!e) return;
-  box.hidden = words == null;
-  if (words != null) put(id, words);
+function attribute(e, name) { return e.getAttribute('data-' + name); }
+function text(name) { return texts[name] || ''; }
+function on(id, run) { el(id).addEventListener('click', run); }
+function stored(name, value) {
+  try {
+    if (value != null) localStorage.setItem('anteroom ' + name, value);
+    return localStorage.getItem('anteroom ' + name);
+  } catch (x) { /* may be forbidden */ }
 }
 // Server times are UTC. The page shows them in the visitor's zone, with its name.
-function local(id, at, day) {
-  var e = el(id), form = { hour: '2-digit', minute: '2-digit', timeZoneName: 'short' };
-  if (!e || !at) return;
-  if (day) { form.weekday = form.month = 'long'; form.day = form.year = 'numeric'; }
-  if (!day || at % 60000) form.second = '2-digit';
-  try {
-    put(id, new Date(at).toLocaleString(lang + '-u-nu-latn', form));
-    e.setAttribute('datetime', new Date(at).toISOString());
-  } catch (x) { /* the UTC text stays */ }
+function clock(at, form) {
+  var o = { hour: '2-digit', minute: '2-digit' };
+  if (form === '+') { o.weekday = o.month = 'long'; o.day = o.year = 'numeric'; }
+  if (form === '*') o.second = '2-digit';
+  else if (form !== '-') o.timeZoneName = 'short';
+  return new Date(at).toLocaleString(lang + '-u-nu-latn', o);
+}
+// Writes the points in time of a text: {1785578400000}, with a sign for their form.
+function plain(words) {
+  var parts = words.split('{'), out = parts[0], i, mark, at;
+  for (i = 1; i < parts.length; i++) {
+    mark = parts[i].split('}');
+    at = parseInt(mark[0], 10);
+    out += clock(at, mark[0].slice(String(at).length)) + mark[1];
+  }
+  return out;
+}
+function fill(words, name, value) { return words.split('{' + name + '}').join(value); }
+// Shows a text, or hides its line if there is none.
+function put(id, words) {
+  var e = el(id), box = e.closest('.h') || e;
+  box.hidden = !words;
+  words = words && id !== 'message' ? plain(words) : words || '';
+  if (e.textContent !== words) e.textContent = words;
+}
+function state(kind, tag, heading, why) {
+  el('tag').className = 'tag ' + kind;
+  put('tag', tag); put('heading', heading); put('why', why);
+}
+function button(words) {
+  el('go').hidden = !words;
+  if (words) el('go').textContent = words;
 }
 function two(n) { return (n < 10 ? '0' : '') + n; }
+function time(s) { return Math.floor(s / 60) + ':' + two(s % 60); }
+function say(id, words) { el(id).textContent = words; }
+function count(n) {
+  return Number(n).toLocaleString(lang + '-u-nu-latn');
+}
+
+// Counts down to the opening, or through a turn.
 function tick() {
-  if (!target) return;
   var s = Math.ceil((target - Date.now() - shift) / 1000);
-  if (s <= 0) put('left', text('soon'));
-  // From two days on, the server's words are easier to read than hours.
-  else if (s < 172800) put('left',
-    two(Math.floor(s / 3600)) + ':' + two(Math.floor(s / 60) % 60) + ':' + two(s % 60));
-}
-
-// Announces to screen readers a change of the reason, the message or the estimate, and that a tenth
-// of the people ahead is gone. Changing numbers are announced at most once a minute.
-function speak(c, w) {
-  var now = Date.now(), ahead = c.peopleAhead, words;
-  if (c.reason !== said.reason || w.message !== said.message) words = [w.heading + '.',
-    w.reason, w.message];
-  else if (now - saidAt < 60000) return;
-  else if (w.wait !== said.wait || (ahead != null && ahead <= said.ahead * 0.9)) {
-    words = [label('ahead', w.ahead), label('wait', w.wait)];
-  } else return;
-  if (said.reason) put('say', words.filter(Boolean).join(' '));
-  said = { reason: c.reason, message: w.message, wait: w.wait, ahead: ahead };
-  saidAt = now;
-}
-function label(id, words) {
-  return words && el(id).parentNode.firstChild.textContent + ': ' + words + '.';
-}
-
-// Shows the part of the queue that is behind this visitor. It never shrinks, and survives the tab.
-function walked(c, w) {
-  var key = 'anteroom ' + url.split('&')[0], ahead = c.peopleAhead,
-    since = w.since && w.since.atMs;
-  try { way = JSON.parse(localStorage.getItem(key)) || way; } catch (x) { /* may be forbidden */ }
-  if (way.since !== since) way = { since: since, from: 0, part: 0 };
-  if (ahead > way.from) way.from = ahead;
-  if (ahead != null && way.from) way.part = Math.max(way.part, 1 - ahead / way.from);
-  try { localStorage.setItem(key, JSON.stringify(way)); } catch (x) { /* may be forbidden */ }
-  el('way').parentNode.hidden = !since || ahead == null || !way.part;
-  el('bar').value = way.part * 100;
-  put('part', Math.floor(way.part * 100) + '\u00a0%');
-}
-function show(c, w) {
-  put('heading', w.heading);
-  put('reason', w.reason);
-  line('message', w.message);
-  line('order', w.order); line('kept', w.kept);
-  line('ahead', w.ahead); line('waiting', w.waiting); line('wait', w.wait); line('moved', w.moved);
-  walked(c, w);
-  target = w.until ? w.until.moment.atMs : 0;
-  el('left').parentNode.parentNode.hidden = !target;
-  if (target) {
-    put('until-label', w.until.label); put('left', w.until.left);
-    local('until', target, true); tick();
+  if (page.tick) page.tick();
+  else if (target && !fails) {
+    if (s <= 0) put('number', text('soon'));
+    // From an hour on, the server's words are easier to read.
+    else if (s < 3600) put('number', time(s));
   }
-  el('since').parentNode.parentNode.hidden = !w.since;
-  if (w.since) local('since', w.since.atMs);
-  if (w.updated) { shift = w.updated.atMs - Date.now(); local('updated', w.updated.atMs); }
-  list.hidden = el('check').hidden = false;
-  d.title = w.title;
-  speak(c, w);
+}
+// Announces the state and the message when they change. The position is announced in a region of
+// its own: once a minute, or earlier if a tenth of the people ahead is gone.
+function speak(a) {
+  var now = Date.now(), first = said.state == null, news = w.heading + '. ' + (w.why || ''),
+    spot = w.label ? w.label + ': ' + w.number + '. ' : '';
+  if (w.l1) spot += w.l1 + ': ' + w.v1 + '.';
+  if (first) said = { at: now, p: a.p, spot: spot };
+  else {
+    if (said.state !== news) say('say', plain(news));
+    else if (said.message !== w.message) {
+      say('say', w.message ? text('message') + ': ' + w.message : '');
+    }
+    var gone = Math.abs(said.p - a.p) >= said.p * 0.1, age = now - said.at;
+    if (!target && said.spot !== spot && (age >= 60000 || (gone && age >= 20000))) {
+      say('pos', plain(spot));
+      said.at = now; said.p = a.p; said.spot = spot;
+    }
+  }
+  said.state = news; said.message = w.message;
+}
+// Shows the part of the queue that is behind this visitor. It never shrinks, and survives the tab.
+function walked(p, since) {
+  var name = url.split('&')[0];
+  try { way = JSON.parse(stored(name)) || way; } catch (x) { /* not ours */ }
+  if (way.since !== since) way = { since: since, from: 0, part: 0 };
+  if (p > way.from) way.from = p;
+  if (p && way.from > 1) way.part = Math.max(way.part, 1 - (p - 1) / (way.from - 1));
+  stored(name, JSON.stringify(way));
+  el('way').hidden = !p || !way.part;
+  el('bar').value = way.part * 100;
+  say('joined', fill(text('joined'), 'n', count(way.from)));
+  say('part', fill(text('part'), 'n', Math.floor(way.part * 100)));
+}
+function show(a) {
+  var ids = 'number v1 v2 moved', name, i, steps;
+  // Texts of an equal key are not sent again; numbers always are.
+  if (a.k === key) ids.split(' ').forEach(function (id) { delete w[id]; });
+  else w = {};
+  key = a.k;
+  for (name in a.w) w[name] = a.w[name];
+  if (a.t) texts = a.t;
+  if (a.now) shift = a.now - Date.now();
+  if (a.since) w.since = a.since;
+  target = w.until || 0;
+  if (w.loss) lost = true;
+  if (!lost || w.loss || w.kind !== 'go') state(w.kind, w.tag, w.heading, w.why);
+  (ids + ' message label l1 l2 note rise bold keep').split(' ').forEach(function (id) {
+    put(id, w[id]);
+  });
+  el('number').className = w.big && !lost ? 'big' : 'mid';
+  steps = w.steps || [];
+  el('steps').hidden = !steps.length;
+  el('steps').textContent = '';
+  for (i = 0; i < steps.length; i++) {
+    var li = d.createElement('li'), b = d.createElement('b'), parts = steps[i].split('|');
+    b.textContent = plain(parts[0]);
+    li.appendChild(b);
+    li.appendChild(d.createTextNode(' ' + parts[1]));
+    el('steps').appendChild(li);
+  }
+  walked(a.p, w.since);
+  put('updated', fill(text('updated'), 'at', '{' + (Date.now() + shift) + '*}'));
+  button(w.full && text('check'));
+  tick();
+  d.title = fill(w.title, 'n', w.number);
+  speak(a);
 }
 
 // Browsers without cookies may claim to have them, so one is tried. No room's name has a dot.
@@ -111,31 +159,79 @@ function keepsCookies() {
   } catch (x) { /* forbidden: no cookies */ }
   return kept;
 }
+function lines(ids) { ids.split(' ').forEach(function (id) { put(id, ''); }); }
+function onlyHeading() {
+  lines('why message number l1 l2 v1 v2 note moved rise keep updated');
+  el('way').hidden = el('steps').hidden = true;
+}
+
+// The script of a turn comes with the turn: most polls have none.
+function turn(a) {
+  var script = d.createElement('script');
+  if (!page.hold) {
+    window.anteroomPage = page;
+    script.textContent = a.script;
+    body.appendChild(script);
+  }
+  page.hold(a);
+}
+function leaveTurn() {
+  page.tick = null;
+  inside = false;
+  said.state = body.className = '';
+  icon.href = 'data:,';
+  el('hold').hidden = true;
+  el('tell').hidden = false;
+  lines('inside');
+}
 
 // Loads the page by GET: a form must not be sent again without the visitor.
 function go() {
-  if (sent) location.replace(location.href.split('#')[0]);
+  var to = el('go').getAttribute('href');
+  if (inside) {
+    try { sessionStorage.setItem(url, Date.now()); } catch (x) { /* may be forbidden */ }
+  }
+  if (to) location.replace(to);
   else location.reload();
 }
-function enter() {
-  var next = text(bounced ? 'again' : 'now');
+function enter(a) {
   inside = true;
   target = 0;
   clearTimeout(timer);
   listen(false);
-  if (bounced) el('cookies').hidden = false;
-  d.title = text('turn');
-  put('heading', d.title);
-  put('reason', next + (sent ? ' ' + text('send') : ''));
-  list.hidden = true;
-  line('order', null); line('kept', null);
-  el('check').hidden = true;
-  put('live', '');
-  put('say', d.title + '. ' + next);
-  setTimeout(function () {
-    try { sessionStorage.setItem(url, Date.now()); } catch (x) { /* may be forbidden */ }
-    go();
-  }, bounced ? 20000 : 1500);
+  el('tell').hidden = true;
+  if (el('leave')) el('leave').hidden = true;
+  body.className = 'turn';
+  icon.href = 'data:image/svg+xml,<svg xmlns=%22http:/' + '/www.w3.org/2000/svg%22>' +
+    '<circle cx=%229%22 cy=%229%22 r=%229%22 fill=%22green%22/></svg>';
+  if (a && a.turn) return turn(a);
+  var t = a && a.words || {}, next = (bounced ? t.again : t.now) + (sent ? ' ' + t.send : '');
+  onlyHeading();
+  state('done', t.tag, t.heading, next);
+  d.title = t.heading;
+  button('');
+  say('shout', d.title + '. ' + next);
+  setTimeout(go, bounced ? 20000 : 1500);
+}
+function beep() {
+  var Audio = window.AudioContext || window.webkitAudioContext;
+  audio = audio || new Audio();
+  audio.resume();
+  var tone = audio.createOscillator(), gain = audio.createGain();
+  gain.gain.value = 0.2;
+  tone.connect(gain); gain.connect(audio.destination);
+  tone.start(); tone.stop(audio.currentTime + 0.6);
+}
+function toggle(id, isThere, start) {
+  var e = el(id);
+  function set(is) { e.setAttribute('aria-pressed', stored(id, String(is)) === 'true'); }
+  e.hidden = !isThere;
+  set(stored(id) === 'true');
+  on(id, function () {
+    var is = e.getAttribute('aria-pressed') !== 'true';
+    if (is) start(set);
+    else set(false);
+  });
 }
 
 // Near the front, server-sent events tell the page when to poll. Only visible pages open a stream:
@@ -148,81 +244,111 @@ function listen(wanted) {
   stream.addEventListener('end', function () { listen(false); });
   stream.onerror = function () { mute = Date.now() + 30000; listen(false); };
 }
-
 function plan(ms) {
   clearTimeout(timer);
   due = Date.now() + ms;
   timer = setTimeout(check, ms);
 }
 function failed() {
-  var words = text(navigator.onLine === false ? 'offline' : 'cut') + ' ' + text('safe');
+  var off = navigator.onLine === false ? 'off' : 'cut', at = lastOk + shift,
+    why = fill(text(off + 'text'), 'at', '{' + (at + grace) + '}');
+  // Before the first response there are no words for it, and the page is right as it is.
+  if (key) {
+    state('hold', text('tagoff'), text(off), why);
+    lines('v1 v2 moved note rise keep');
+    button(text('retry'));
+    if (!fails) say('say', plain(text(off) + '. ' + why));
+  }
+  if (key && el('label').textContent) put('label', fill(text('last'), 'at', '{' + at + '}'));
   fails++;
-  put('live', words);
-  put('say', words);
+  said.state = '';
   plan(Math.min(60000, 2000 * Math.pow(2, Math.min(fails, 5))) * (0.5 + Math.random() / 2));
 }
 function check(asked) {
   if (busy || inside) return;
   var mine = ++run, guard;
-  function end(ok, answer) {
+  function end(ok, a) {
     if (mine !== run) return;
     run++;
     busy = false;
     clearTimeout(guard);
-    var c = answer && answer.cfWaitingRoom;
-    if (!answer || (!c && !ok)) return failed();
-    if (!c || c.inWaitingRoom === false) return enter();
-    try { show(c, answer.words); } catch (x) { return failed(); }
-    var words = text(asked === true ? 'checked' : 'live');
-    put('live', words);
-    if (asked === true || fails) put('say', words);
+    var c = a && a.cfWaitingRoom;
+    if (!a || (!c && !ok)) return failed();
+    if (c ? c.inWaitingRoom === false : !a.w) return enter(a);
+    lastOk = Date.now();
     fails = 0;
-    listen(answer.push);
+    // A node of another version sends other words. The page keeps its own, and its position.
+    if (asked === true) say('say', text('checked'));
+    if (a.w) {
+      try { show(a); } catch (x) { return failed(); }
+    }
+    listen(a.push);
     // A position is kept only while polls come in time, so no jitter is added to the server's own.
-    if (answer.askAfterMs != null) plan(Math.max(1000, answer.askAfterMs));
+    plan(Math.max(1000, a.ask || a.askAfterMs || 30000));
   }
   busy = true;
   clearTimeout(timer);
   guard = setTimeout(end, 15000);
-  fetch(url, {
+  fetch(url + '&k=' + key, {
     credentials: 'same-origin', cache: 'no-store', headers: { Accept: 'application/json' }
   })
-    .then(function (r) { return r.json().then(function (answer) { end(r.ok, answer); }); })
+    .then(function (r) { return r.json().then(function (a) { end(r.ok, a); }); })
     .then(null, function () { end(); });
 }
 function wake() { if (due && Date.now() >= due) check(); }
+function link() {
+  var e = el('lang');
+  e.href = attribute(e, 'plain') + encodeURIComponent(location.hash);
+}
 
-local('until', at('until'), true);
-local('since', at('since'));
-if (el('updated')) local('updated', at('updated'));
-target = at('until');
+[].forEach.call(d.getElementsByTagName('time'), function (e) {
+  e.textContent = clock(Date.parse(e.getAttribute('datetime')), attribute(e, 'form'));
+});
+el('lang').setAttribute('data-plain', el('lang').getAttribute('href'));
+link();
+window.addEventListener('hashchange', link);
 tick();
 setInterval(tick, 1000);
-if (!ask) return;
-// Without a cookie there is no position to poll: a poll would take a seat that cannot be used.
-var stranger = !keepsCookies();
-if (stranger) {
-  d.title = text('allow');
-  put('heading', d.title);
-  list.hidden = true;
-  line('order', null); line('kept', null);
-  el('cookies').hidden = false;
+if (el('more')) {
+  var facts = el('more').parentNode.getElementsByTagName('p');
+  var turnTo = function () {
+    for (var i = 0; i < facts.length; i++) facts[i].hidden = i !== fact;
+    var words = attribute(el('of'), 'of');
+    say('of', fill(fill(words, 'n', fact + 1), 'm', facts.length));
+  };
+  el('more').hidden = facts.length < 2;
+  on('next', function () { fact = (fact + 1) % facts.length; turnTo(); });
+  turnTo();
 }
-if (stranger || !window.fetch || !window.Promise) {
-  setTimeout(go, Math.max(20000, Number(ask)));
+// Without a cookie there is no position to poll: a poll would take a seat that cannot be used.
+if (!keepsCookies()) return location.replace(attribute(root, 'cookies'));
+if (!window.fetch || !window.Promise) {
+  setTimeout(go, Math.max(20000, Number(attribute(root, 'ask'))));
   return;
 }
-put('live', text('live'));
-el('check').addEventListener('click', function (e) {
+el('go').hidden = !attribute(root, 'full');
+on('go', function (e) {
   if (e.ctrlKey || e.metaKey || e.shiftKey || e.button) return;
   e.preventDefault();
-  check(true);
+  if (inside) go();
+  else check(true);
 });
-d.addEventListener('visibilitychange', function () { if (d.hidden) listen(false); else wake(); });
+el('tell').hidden = false;
+toggle('sound', window.AudioContext || window.webkitAudioContext, function (set) {
+  beep();
+  set(true);
+});
+toggle('notice', window.Notification, function (set) {
+  Notification.requestPermission(function (answer) { set(answer === 'granted'); });
+});
+d.addEventListener('visibilitychange', function () {
+  if (!d.hidden) return wake();
+  listen(false);
+});
 d.addEventListener('resume', wake);
 window.addEventListener('pagehide', function () { listen(false); });
 window.addEventListener('pageshow', function (e) {
-  if (e.persisted) { inside = busy = false; run++; check(); }
+  if (e.persisted) { busy = false; run++; leaveTurn(); check(); }
 });
 window.addEventListener('online', function () { plan(Math.random() * 2000); });
 // The first poll is early: a position counts from the first request with its ticket.

@@ -9,6 +9,8 @@ use anteroom_testkit::browser::{Browser, Setup};
 
 use pages::{Gallery, STATES};
 
+use super::{arrival, poll, until_in_line};
+
 /// The accessibility checker: <https://github.com/dequelabs/axe-core>, unchanged.
 const AXE: &str = include_str!(concat!(
     env!("CARGO_MANIFEST_DIR"),
@@ -24,7 +26,7 @@ const FIND: &str = "return axe.run(document, {resultTypes: ['violations']}).then
 /// would reload while it is examined.
 const STOP_AT_TURN: &str = "const heading = document.getElementById('heading');
     new MutationObserver(() => {
-        if (heading.textContent !== 'It is your turn') return;
+        if (heading.textContent !== 'It’s your turn') return;
         for (let id = setTimeout(String); id > 0; id--) clearTimeout(id);
         window.hasStopped = true;
     }).observe(heading, {childList: true, characterData: true, subtree: true});";
@@ -45,14 +47,13 @@ async fn findings(browser: &Browser) -> String {
         .to_owned()
 }
 
-/// Waits until the script has shown its first response, so that the page is complete.
-async fn until_whole(browser: &Browser, state: &str) {
-    if state != "rejecting" {
-        let has_polled = "return performance.getEntriesByType('resource').length > 0 \
-                     && document.getElementById('live').textContent !== ''";
-        let is_whole = async || browser.run(has_polled).await == true;
-        browser.until("the script has polled", is_whole).await;
-    }
+/// Waits until the script has shown its first response, so that the page is complete. Only the
+/// script knows the first position.
+async fn until_whole(browser: &Browser) {
+    let has_polled = "return performance.getEntriesByType('resource').length > 0 \
+                 && document.getElementById('joined').textContent !== ''";
+    let is_whole = async || browser.run(has_polled).await == true;
+    browser.until("the script has polled", is_whole).await;
 }
 
 /// Findings of the checker on several pages.
@@ -79,7 +80,7 @@ async fn an_accessibility_checker_finds_nothing_in_any_language() {
     let mut found = Found::default();
     for language in Language::ALL {
         browser.open(&gallery.url("message", language)).await;
-        until_whole(&browser, "message").await;
+        until_whole(&browser).await;
         found.check(&browser, &format!("{language:?}")).await;
     }
     found.assert_nothing();
@@ -95,14 +96,14 @@ async fn an_accessibility_checker_finds_nothing_in_any_state() {
         browser.set_light(light).await;
         for state in STATES {
             browser.open(&gallery.url(state, Language::English)).await;
-            until_whole(&browser, state).await;
+            until_whole(&browser).await;
             found.check(&browser, &format!("{state} {light}")).await;
         }
     }
     browser.open(&gallery.url("cut", Language::English)).await;
     let shows_cut = async || {
-        let live = browser.text("#live").await.unwrap_or_default();
-        live.starts_with("No connection at the moment. Your place is safe for 5 minutes")
+        let tries = "return performance.getEntriesByType('resource').length > 0";
+        browser.run(tries).await == true
     };
     browser
         .until("the page reports the lost connection", shows_cut)
@@ -117,11 +118,11 @@ async fn an_accessibility_checker_finds_nothing_in_any_state() {
     // Loaded again, and not admitted: the ticket got lost, and the page reports it.
     gallery.are_there_turns.send_replace(false);
     browser.run(COME_BACK).await;
-    browser.until_shows("#heading", "You are in line").await;
+    browser.until_shows("#heading", "You’re in line").await;
     browser.run(STOP_AT_TURN).await;
     gallery.are_there_turns.send_replace(true);
     browser
-        .until_shows("#reason", "Trying again in 20 seconds.")
+        .until_shows("#why", "Trying again in 20 seconds.")
         .await;
     found.check(&browser, "bounced").await;
     found.assert_nothing();
@@ -129,19 +130,20 @@ async fn an_accessibility_checker_finds_nothing_in_any_state() {
 }
 
 #[tokio::test]
-async fn the_accessibility_checker_works_and_finds_nothing_without_cookies() {
+async fn the_accessibility_checker_finds_what_is_wrong() {
     let gallery = Gallery::open().await;
-    let browser = Browser::start(Setup::NoCookies).await;
+    let browser = Browser::start(Setup::Usual).await;
     browser.open(&gallery.url("full", Language::English)).await;
-    browser
-        .until_shows("#heading", "Please allow cookies")
-        .await;
+    until_whole(&browser).await;
     assert_eq!(findings(&browser).await, "");
     browser
         .run("document.documentElement.removeAttribute('lang')")
         .await;
     browser
-        .run("document.getElementById('reason').innerHTML = '<img src=\"data:,\">'")
+        .run("document.getElementById('note').hidden = false")
+        .await;
+    browser
+        .run("document.getElementById('note').innerHTML = '<img src=\"data:,\">'")
         .await;
     let planted = findings(&browser).await;
     assert!(planted.contains("html-has-lang"), "{planted}");
@@ -168,7 +170,9 @@ async fn every_page_fits_small_screens_and_large_text_and_nothing_moves() {
                 );
                 let moves = "return document.getAnimations().length";
                 assert_eq!(browser.run(moves).await, 0, "{state} moves");
-                let small = "return [...document.querySelectorAll('main a, select, button')]\
+                let small = "return [...document.querySelectorAll(\
+                    'main a, header a, footer a, summary, button')]\
+                    .filter(e => e.offsetParent)\
                     .filter(e => e.getBoundingClientRect().height < 24).length";
                 assert_eq!(browser.run(small).await, 0, "too small to click");
             }
@@ -180,40 +184,175 @@ async fn every_page_fits_small_screens_and_large_text_and_nothing_moves() {
 /// Script that puts a visitor at three quarters of the queue. `SINCE` is its arrival.
 const HAS_COME_FAR: &str =
     "localStorage.setItem('anteroom /.well-known/anteroom/position?room=full',
-    JSON.stringify({since: SINCE, from: 824, part: 0.75}));";
+    JSON.stringify({since: SINCE, from: 825, part: 0.75}));";
 
 #[tokio::test]
 async fn progress_never_shrinks_when_earlier_visitors_come_back() {
     let gallery = Gallery::open().await;
     let browser = Browser::start(Setup::Usual).await;
     browser.open(&gallery.url("full", Language::English)).await;
-    until_whole(&browser, "full").await;
-    let since = browser.attribute("#since", "data-at").await.unwrap();
+    until_whole(&browser).await;
+    let since = arrival(&browser).await;
     browser.run(&HAS_COME_FAR.replace("SINCE", &since)).await;
-    browser.click("#check").await;
+    poll(&browser).await;
     // 412 of 824 are ahead now.
-    browser.until_shows("#part", "75 %").await;
+    browser.until_shows("#part", "75% of the way").await;
+    browser.close().await;
+}
+
+/// Script that records all announcements, and lets the page's clock run twenty times as fast.
+const LISTEN: &str = "window.heard = [];
+    const start = Date.now(), now = Date.now.bind(Date);
+    Date.now = () => start + (now() - start) * 20;
+    for (const id of ['say', 'pos', 'shout']) {
+        new MutationObserver(() => {
+            const text = document.getElementById(id).textContent;
+            if (text) window.heard.push([id, Date.now() - start, text]);
+        }).observe(document.getElementById(id), {childList: true, characterData: true,
+            subtree: true});
+    }";
+
+#[tokio::test]
+async fn a_screen_reader_hears_the_position_once_a_minute_and_nothing_twice() {
+    let gallery = Gallery::open().await;
+    let browser = Browser::start(Setup::Usual).await;
+    browser
+        .open(&gallery.url("moving", Language::English))
+        .await;
+    browser.run(LISTEN).await;
+    let heard = async || {
+        let heard = browser.run("return window.heard").await;
+        heard.as_array().cloned().unwrap_or_default()
+    };
+    // The reason is another one at every poll, and the position as well.
+    let has_heard = async || heard().await.len() >= 3;
+    browser.until("three announcements", has_heard).await;
+    let heard = heard().await;
+    let mut texts = std::collections::BTreeSet::new();
+    for (at, entry) in heard.iter().enumerate() {
+        assert_eq!(entry[0], "pos", "{heard:?}");
+        let text = entry[2].as_str().unwrap();
+        assert!(text.starts_with("Your position in line: "), "{text}");
+        assert!(text.contains("Estimated wait: 10–20 minutes."), "{text}");
+        assert!(texts.insert(text), "twice: {text}");
+        let before = at
+            .checked_sub(1)
+            .map(|before| heard[before][1].as_f64().unwrap());
+        let gap = entry[1].as_f64().unwrap() - before.unwrap_or_default();
+        assert!(
+            before.is_none() || gap >= 59_000.0,
+            "after {gap} ms: {heard:?}"
+        );
+    }
     browser.close().await;
 }
 
 #[tokio::test]
-async fn a_screen_reader_announces_changes_only() {
+async fn state_position_and_turn_have_regions_of_their_own() {
     let gallery = Gallery::open().await;
     let browser = Browser::start(Setup::Usual).await;
     browser.open(&gallery.url("full", Language::German)).await;
-    until_whole(&browser, "full").await;
-    let announced = async || {
-        browser
-            .run("return document.getElementById('say').textContent")
-            .await
+    until_whole(&browser).await;
+    let regions = "return [...document.querySelectorAll('[role=status],[role=alert],[aria-live]')]\
+                   .map(e => e.id + ' ' + e.getAttribute('role') + e.textContent).join()";
+    assert_eq!(
+        browser.run(regions).await,
+        "say status,pos status,shout alert"
+    );
+    poll(&browser).await;
+    let checked = "document.getElementById('say').textContent";
+    let is_told = async || browser.run(&format!("return {checked}")).await != "";
+    browser.until("a manual check is announced", is_told).await;
+    browser.close().await;
+}
+
+/// Script that records where the page goes, instead of going there, and makes a second of the page
+/// as short as a tenth.
+const STAY: &str = "window.went = 0;
+    window.addEventListener('beforeunload', () => { localStorage.went = 'yes'; });";
+
+#[tokio::test]
+async fn a_visible_page_announces_the_turn_and_waits_if_the_visitor_asks_for_it() {
+    let gallery = Gallery::open().await;
+    let browser = Browser::start(Setup::Usual).await;
+    browser.open(&gallery.url("held", Language::English)).await;
+    until_in_line(&browser).await;
+    browser.run(STAY).await;
+    gallery.are_there_turns.send_replace(true);
+    browser.until_shows("#heading", "It’s your turn").await;
+    browser
+        .until_shows("#label", "You go in automatically in")
+        .await;
+    let said = browser
+        .run("return document.getElementById('shout').textContent")
+        .await;
+    assert!(
+        said.as_str().unwrap().starts_with("It’s your turn."),
+        "{said}"
+    );
+    browser.until_shows("#go", "Enter now").await;
+    browser.take_pictures("turn").await;
+    browser.click("#hold").await;
+    browser
+        .until_shows("#heading", "Your turn is held for you")
+        .await;
+    browser.until_shows("#hold", "Hold it longer").await;
+    let title = browser.title().await;
+    assert!(
+        title.starts_with("(0:") || title.starts_with("(1:"),
+        "{title}"
+    );
+    browser.take_pictures("held").await;
+    // Extended once, which is all that the server allows.
+    browser.click("#hold").await;
+    let is_hidden = "return document.getElementById('hold').hidden";
+    let is_extended = async || browser.run(is_hidden).await == true;
+    browser
+        .until("it cannot be extended again", is_extended)
+        .await;
+    assert_eq!(browser.run("return localStorage.went || ''").await, "");
+    browser.click("#go").await;
+    let has_gone = async || browser.run("return localStorage.went || ''").await == "yes";
+    browser.until("the visitor enters", has_gone).await;
+    browser.close().await;
+}
+
+#[tokio::test]
+async fn a_page_in_the_background_holds_the_turn_for_its_visitor() {
+    let gallery = Gallery::open().await;
+    let browser = Browser::start(Setup::Usual).await;
+    browser.open(&gallery.url("held", Language::English)).await;
+    until_in_line(&browser).await;
+    browser
+        .run(
+            "Object.defineProperty(document, 'hidden', {value: true, configurable: true});
+             window.icons = document.getElementById('icon').href",
+        )
+        .await;
+    gallery.are_there_turns.send_replace(true);
+    browser.until_shows("#tag", "Your turn, held").await;
+    browser
+        .until_shows(
+            "#why",
+            "This page was in the background, so we didn’t enter without you.",
+        )
+        .await;
+    let has_dot = "return document.getElementById('icon').href !== window.icons";
+    assert_eq!(browser.run(has_dot).await, true);
+    // It comes to the front, and still waits for the visitor.
+    browser
+        .run(
+            "Object.defineProperty(document, 'hidden', {value: false});
+             document.dispatchEvent(new Event('visibilitychange'))",
+        )
+        .await;
+    browser.until_shows("#label", "Enter within").await;
+    let counts = async || {
+        let left = browser.text("#number").await.unwrap_or_default();
+        left.starts_with("0:5")
     };
-    assert_eq!(announced().await, "", "the page has just been read out");
-    let regions = "return document.querySelectorAll('[role=status],[aria-live]').length";
-    assert_eq!(browser.run(regions).await, 1);
-    browser.click("#check").await;
-    let checked = "Gerade nachgesehen: Sie warten noch.";
-    browser.until_shows("#live", checked).await;
-    assert_eq!(announced().await, checked, "a manual check is announced");
+    browser.until("it counts down", counts).await;
+    browser.until_shows("#go", "Enter now").await;
     browser.close().await;
 }
 
@@ -227,17 +366,17 @@ async fn all_states_are_photographed_on_request() {
     let browser = Browser::start(Setup::Usual).await;
     for state in STATES {
         browser.open(&gallery.url(state, Language::English)).await;
-        until_whole(&browser, state).await;
+        until_whole(&browser).await;
         browser.take_pictures(&format!("state-{state}")).await;
     }
     for language in Language::ALL {
         browser.open(&gallery.url("message", language)).await;
-        until_whole(&browser, "message").await;
+        until_whole(&browser).await;
         browser
             .take_pictures(&format!("language-{}", language.tag()))
             .await;
     }
     let title = browser.title().await;
-    assert!(title.starts_with("412 · "), "{title}");
+    assert!(title.contains("413"), "{title}");
     browser.close().await;
 }

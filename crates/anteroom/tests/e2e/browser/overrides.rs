@@ -2,23 +2,14 @@
 
 use anteroom_testkit::browser::{Browser, Setup};
 
-use super::Scene;
 use super::states::in_seconds;
+use super::{Scene, poll, until_in_line};
 use crate::night::{room_json, token_file};
 
 /// Runs a command about the room.
-async fn operate(scene: &Scene, words: &[&str]) {
+pub(super) async fn operate(scene: &Scene, words: &[&str]) {
     let data = scene.config.path().with_file_name("anteroom-data");
     room_json(&scene.gateway, &token_file(&data), words).await;
-}
-
-/// Waits until the reason on the page begins with this text.
-async fn until_shown(browser: &Browser, reason: &str) {
-    let is_shown = async || {
-        let text = browser.text("#reason").await;
-        text.is_some_and(|text| text.starts_with(reason))
-    };
-    browser.until(reason, is_shown).await;
 }
 
 #[tokio::test]
@@ -27,7 +18,7 @@ async fn open_and_new_pages_show_the_overrides() {
     let browser = Browser::start(Setup::Usual).await;
     let inside = scene.neighbour().await;
     browser.open(&scene.url("/")).await;
-    browser.until_shows("#heading", "You are in line").await;
+    until_in_line(&browser).await;
     assert_eq!(browser.text("#message").await.unwrap(), "");
     browser.run("window.marker = 'the same page'").await;
 
@@ -35,20 +26,22 @@ async fn open_and_new_pages_show_the_overrides() {
     browser.until_shows("#message", "Doors at <ten>").await;
     operate(&scene, &["pause", "--message", "Back at 10:40"]).await;
     browser.until_shows("#message", "Back at 10:40").await;
-    until_shown(&browser, "The organiser has paused entry.").await;
+    browser.until_shows("#heading", "Entry is paused").await;
     browser.take_pictures("paused").await;
     // Paused visitors poll less often than those near the front, so the link polls at once.
     operate(&scene, &["resume"]).await;
-    browser.click("#check").await;
+    poll(&browser).await;
     browser.until_shows("#message", "Doors at <ten>").await;
-    until_shown(&browser, "This site is busy right now").await;
+    browser.until_shows("#tag", "Moving").await;
     operate(&scene, &["message", ""]).await;
     browser.until_shows("#message", "").await;
     let opening = format!("opens_at={}", in_seconds(3_600));
     operate(&scene, &["set", &opening]).await;
-    browser.until_shows("#heading", "Not open yet").await;
-    let left = browser.text("#left").await.unwrap();
-    assert!(left.starts_with("00:5"), "{left}");
+    browser
+        .until_shows("#heading", "You’re early, and that’s fine")
+        .await;
+    let left = browser.text("#number").await.unwrap();
+    assert!(left.starts_with("59:") || left == "1 hour", "{left}");
     let marker = browser.run("return window.marker").await;
     assert_eq!(marker, "the same page", "it was reloaded");
 
@@ -58,7 +51,7 @@ async fn open_and_new_pages_show_the_overrides() {
     browser.until_shows("#message", "Held").await;
     operate(&scene, &["open"]).await;
     inside.leave().await;
-    browser.click("#check").await;
+    poll(&browser).await;
     browser.until_shows("#shop", "The shop").await;
     scene.check_limits();
     browser.close().await;

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use anteroom_testkit::browser::{Browser, Setup};
 
-use super::Scene;
 use super::neighbour::Stage;
+use super::{Scene, arrival, until_in_line, until_position};
 
 const MINUTE: &str = "session_duration = \"60s\"";
 
@@ -21,34 +21,25 @@ async fn a_browser_shows_the_queue_and_enters_at_its_turn() {
 
     let address = scene.url("/lamps?colour=red#third");
     browser.open(&address).await;
-    browser.until_shows("#heading", "You are in line").await;
-    browser.until_shows("#ahead", "2").await;
-    browser
-        .until("the room is called full", async || {
-            let reason = browser.text("#reason").await.unwrap();
-            reason.starts_with("This site is busy right now")
-        })
-        .await;
+    until_in_line(&browser).await;
+    until_position(&browser, 3).await;
     browser.take_pictures("waiting-unknown").await;
-    // The script writes the title only after its first response.
-    browser.until_titled("2 · You are in line").await;
     browser.run("window.marker = 'the same page'").await;
     let later = scene.neighbour().await;
     assert_eq!(later.stage(), Stage::Waiting);
 
     first.leave().await;
-    browser.until_shows("#ahead", "1").await;
+    until_position(&browser, 2).await;
     inside.leave().await;
     second.until_inside().await;
-    browser.until_shows("#ahead", "Nobody").await;
-    browser.until_titled("0 · You are in line").await;
+    until_position(&browser, 1).await;
     let marker = browser.run("return window.marker").await;
     assert_eq!(marker, "the same page", "it was reloaded");
     assert!(
         scene.shop.requests_of_browser().is_empty(),
         "before its turn"
     );
-    let is_estimated = async || browser.text("#wait").await.unwrap() != "Not known yet";
+    let is_estimated = async || browser.text("#v1").await.unwrap() != "Not known yet";
     browser.until("there is an estimate", is_estimated).await;
     browser.take_pictures("waiting").await;
 
@@ -75,12 +66,11 @@ async fn reloads_and_tabs_share_one_position_and_one_seat() {
     let mut ahead = scene.neighbour().await;
 
     browser.open(&scene.url("/")).await;
-    browser.until_titled("1 · You are in line").await;
-    let since = browser.attribute("#since", "data-at").await.unwrap();
+    until_position(&browser, 2).await;
+    let since = arrival(&browser).await;
     let check_position = async || {
-        let now = browser.attribute("#since", "data-at").await;
-        assert_eq!(now.as_ref(), Some(&since), "another position");
-        assert_eq!(browser.text("#ahead").await.as_deref(), Some("1"));
+        assert_eq!(arrival(&browser).await, since, "another position");
+        assert_eq!(browser.text("#number").await.as_deref(), Some("2"));
         let queued = scene.queued().await;
         assert!(queued <= 2, "two wait, and {queued} are counted");
     };
@@ -96,7 +86,7 @@ async fn reloads_and_tabs_share_one_position_and_one_seat() {
     assert_eq!(browser.tabs().await, 3);
     for tab in 0..3 {
         browser.switch_to_tab(tab).await;
-        browser.until_titled("1 · You are in line").await;
+        until_position(&browser, 2).await;
         check_position().await;
     }
     let both_wait = async || scene.queued().await == 2;

@@ -2,8 +2,8 @@
 
 use anteroom_testkit::browser::{Browser, Setup};
 
-use super::Scene;
 use super::neighbour::{Neighbour, Stage};
+use super::{Scene, arrival, until_in_line, until_position};
 
 const MINUTE: &str = "session_duration = \"60s\"";
 
@@ -21,7 +21,7 @@ impl FirstInLine {
         let browser = Browser::start(Setup::Usual).await;
         let inside = scene.neighbour().await;
         browser.open(&scene.url(target)).await;
-        browser.until_titled(FIRST).await;
+        until_position(&browser, 1).await;
         Self {
             scene,
             browser,
@@ -37,9 +37,6 @@ impl FirstInLine {
     }
 }
 
-/// Title of the browser's tab at the front of the queue.
-const FIRST: &str = "0 · You are in line";
-
 /// Checks the limits by the origin's own count.
 async fn end((scene, browser): (Scene, Browser)) {
     scene.check_limits();
@@ -50,7 +47,7 @@ async fn end((scene, browser): (Scene, Browser)) {
 async fn a_visitor_who_closes_the_tab_keeps_the_position() {
     let first = FirstInLine::at("/").await;
     let FirstInLine { scene, browser, .. } = &first;
-    let since = browser.attribute("#since", "data-at").await.unwrap();
+    let since = arrival(browser).await;
     browser.open_tab().await;
     browser.close_tab(0).await;
     let is_forgotten = async || scene.queued().await == 0;
@@ -61,8 +58,8 @@ async fn a_visitor_who_closes_the_tab_keeps_the_position() {
     assert_eq!(later.stage(), Stage::Waiting);
 
     browser.open(&scene.url("/")).await;
-    browser.until_titled(FIRST).await;
-    assert_eq!(browser.attribute("#since", "data-at").await.unwrap(), since);
+    until_position(browser, 1).await;
+    assert_eq!(arrival(browser).await, since);
     let inside = first.enter().await;
     assert_eq!(
         later.stage(),
@@ -76,12 +73,12 @@ async fn a_visitor_who_closes_the_tab_keeps_the_position() {
 async fn the_back_button_shows_a_page_that_keeps_polling() {
     let first = FirstInLine::at("/lamps").await;
     let FirstInLine { browser, .. } = &first;
-    let since = browser.attribute("#since", "data-at").await;
+    let since = arrival(browser).await;
     browser.open("data:text/html,<h1>elsewhere</h1>").await;
     browser.until_shows("h1", "elsewhere").await;
     browser.back().await;
-    browser.until_titled(FIRST).await;
-    assert_eq!(browser.attribute("#since", "data-at").await, since);
+    until_position(browser, 1).await;
+    assert_eq!(arrival(browser).await, since);
     let (scene, browser) = first.enter().await;
     assert_eq!(browser.address().await, scene.url("/lamps"));
     end((scene, browser)).await;
@@ -134,19 +131,24 @@ async fn the_language_changes_without_scripts_and_the_position_stays() {
         let scene = Scene::new(1, MINUTE).await;
         let browser = Browser::start(setup).await;
         let inside = scene.neighbour().await;
-        browser.open(&scene.url("/lamps?colour=red")).await;
-        browser.until_shows("#heading", "You are in line").await;
-        let since = browser.attribute("#since", "data-at").await;
-        browser.click("option[value=de]").await;
-        browser.click("form button").await;
-        browser
-            .until_shows("#heading", "Sie sind in der Warteschlange")
-            .await;
-        assert_eq!(browser.address().await, scene.url("/lamps?colour=red"));
-        assert_eq!(browser.attribute("#since", "data-at").await, since);
+        browser.open(&scene.url("/lamps?colour=red#third")).await;
+        until_in_line(&browser).await;
+        let since = arrival(&browser).await;
+        browser.click("#lang").await;
+        browser.until_shows("#heading", "Language").await;
+        browser.click("a[hreflang=de]").await;
+        browser.until_shows("#tag", "Es geht voran").await;
+        // The server never sees the fragment; the script adds it to the link.
+        let address = browser.address().await;
+        let kept = match setup {
+            Setup::NoScript => "/lamps?colour=red",
+            _ => "/lamps?colour=red#third",
+        };
+        assert_eq!(address, scene.url(kept));
+        assert_eq!(arrival(&browser).await, since);
         inside.leave().await;
         if setup == Setup::NoScript {
-            browser.click("#check").await;
+            browser.click("#go").await;
         }
         browser.until_shows("#shop", "The shop").await;
         let requests = scene.shop.requests_of_browser();
@@ -164,16 +166,16 @@ async fn progress_starts_at_the_first_position_and_survives_a_reload() {
     let first = scene.neighbour().await;
     let second = scene.neighbour().await;
     browser.open(&scene.url("/")).await;
-    browser.until_titled("2 · You are in line").await;
+    until_position(&browser, 3).await;
     assert_eq!(
         browser.text("#part").await.as_deref(),
         Some(""),
         "no progress yet"
     );
     first.leave().await;
-    browser.until_shows("#part", "50 %").await;
+    browser.until_shows("#part", "50% of the way").await;
     browser.reload().await;
-    browser.until_shows("#part", "50 %").await;
+    browser.until_shows("#part", "50% of the way").await;
     let value = browser
         .run("return document.getElementById('bar').value")
         .await;

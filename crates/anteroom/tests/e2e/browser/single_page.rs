@@ -2,9 +2,9 @@
 
 use anteroom_testkit::browser::{Browser, Setup};
 
-use super::Scene;
 use super::shop::page;
 use super::unusual::take_seat;
+use super::{Scene, until_in_line};
 
 /// Settings with a session that ends during the test.
 const SHORT: &str = "session_duration = \"5s\"\nposition_grace = \"40s\"";
@@ -56,7 +56,7 @@ async fn a_shop_with_queued_requests_reloads_to_the_waiting_page_and_back() {
         // A page is reloaded at most once within 10 s.
         browser.run("sessionStorage.clear()").await;
         browser.click(button).await;
-        browser.until_shows("#heading", "You are in line").await;
+        until_in_line(&browser).await;
         assert_eq!(browser.address().await, scene.url("/app#/lamps"));
         neighbour.leave().await;
     }
@@ -132,7 +132,7 @@ async fn a_navigation_that_a_service_worker_passes_on_shows_the_waiting_page() {
         .await;
     let neighbour = take_seat(&scene).await;
     browser.reload().await;
-    browser.until_shows("#heading", "You are in line").await;
+    until_in_line(&browser).await;
     neighbour.leave().await;
     browser.until_shows("#shop", "The app").await;
     scene.check_limits();

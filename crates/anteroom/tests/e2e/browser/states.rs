@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use anteroom_testkit::browser::{Browser, Setup};
 
+use super::overrides::operate;
 use super::{ROOM, Scene};
 
 #[tokio::test]
@@ -12,12 +13,12 @@ async fn the_page_counts_down_to_the_opening_and_enters() {
     let opening = in_seconds(20);
     let scene = Scene::new(1, &format!("opens_at = \"{opening}\"")).await;
     browser.open(&scene.url("/")).await;
-    browser.until_shows("#heading", "Not open yet").await;
-    browser.until_shows("#until-label", "Opens").await;
-    let left = browser.text("#left").await.unwrap();
-    assert!(left.starts_with("00:00:"), "{left}");
+    browser.until_shows("#tag", "Not open yet").await;
+    browser.until_shows("#label", "Opens in").await;
+    let left = browser.text("#number").await.unwrap();
+    assert!(left.starts_with("0:"), "{left}");
     browser.run("window.marker = 'the same page'").await;
-    let has_changed = async || browser.text("#left").await.unwrap_or_default() != left;
+    let has_changed = async || browser.text("#number").await.unwrap_or_default() != left;
     browser.until("the countdown moves", has_changed).await;
     browser.take_pictures("not-open-yet").await;
     let marker = browser.run("return window.marker").await;
@@ -41,8 +42,8 @@ async fn the_page_reports_that_the_origin_is_down_and_recovers() {
     browser.until("the gateway notices", is_noticed).await;
     let is_reported = async || {
         browser.open(&scene.url("/")).await;
-        let reason = browser.text("#reason").await.unwrap_or_default();
-        reason.contains("is not answering properly")
+        let reason = browser.text("#why").await.unwrap_or_default();
+        reason.contains("isn’t answering properly")
     };
     // Now and then a visitor is admitted to probe the origin, and gets an error.
     browser.until("the page says so", is_reported).await;
@@ -55,22 +56,26 @@ async fn the_page_reports_that_the_origin_is_down_and_recovers() {
 }
 
 #[tokio::test]
-async fn a_rejecting_room_reports_it_and_promises_nothing() {
+async fn a_rejecting_room_promises_nothing_and_takes_visitors_in_again() {
     let scene = Scene::new(1, "queueing_method = \"reject\"").await;
     let browser = Browser::start(Setup::Usual).await;
     browser.open(&scene.url("/")).await;
-    browser
-        .until_shows("#heading", "Not available right now")
-        .await;
+    browser.until_shows("#heading", "No room right now").await;
     let page = browser.text("body").await.unwrap();
-    for promise in ["ahead", "Your place", "Estimated", "by itself"] {
+    for promise in ["position", "Estimated", "Leave the line"] {
         assert!(!page.contains(promise), "{promise:?} is promised: {page}");
     }
+    assert!(
+        page.contains("This page checks every 30 seconds."),
+        "{page}"
+    );
     browser.take_pictures("rejecting").await;
-    browser.click("#check").await;
-    browser
-        .until_shows("#heading", "Not available right now")
-        .await;
+    // The first poll follows the page; the button polls once more.
+    browser.click("#go").await;
+    browser.until_shows("#heading", "No room right now").await;
+    operate(&scene, &["set", "queueing_method=fifo"]).await;
+    browser.click("#go").await;
+    browser.until_shows("#shop", "The shop").await;
     browser.close().await;
 }
 

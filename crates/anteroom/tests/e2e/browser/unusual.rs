@@ -3,19 +3,19 @@
 use anteroom_testkit::browser::{Browser, Setup};
 use http::Method;
 
-use super::Scene;
 use super::neighbour::{Neighbour, Stage};
+use super::{Scene, arrival, until_in_line, until_position};
 
 /// Settings with a session that ends during the test.
 const SHORT: &str = "session_duration = \"5s\"\nposition_grace = \"40s\"";
 const MINUTE: &str = "session_duration = \"60s\"\nposition_grace = \"40s\"";
 
 const ASK_FOR_COOKIES: &str = "Please allow cookies";
-const NOTICE: &str = "Your form was not sent. When it is your turn, please send it again.";
+const NOTICE: &str = "Your form was not sent";
 
-/// Script that records whether the page ended without a notice about cookies.
+/// Script that records the last sentence of the page.
 const REMEMBER_NOTICE: &str = "window.addEventListener('pagehide', () => \
-    { localStorage.is_hidden = document.getElementById('cookies').hidden; })";
+    { localStorage.last = document.getElementById('why').textContent; })";
 
 #[tokio::test]
 async fn a_form_sent_after_the_session_is_dropped_and_followed_by_get() {
@@ -26,28 +26,29 @@ async fn a_form_sent_after_the_session_is_dropped_and_followed_by_get() {
 
     let neighbour = take_seat(&scene).await;
     browser.click("button").await;
-    browser.until_shows(".notice", NOTICE).await;
+    browser.until_shows(".box.hold b", NOTICE).await;
     browser.take_pictures("waiting-after-post").await;
-    browser.until_titled("0 · You are in line").await;
+    until_position(&browser, 1).await;
     neighbour.leave().await;
     browser.until_shows("#shop", "The shop").await;
-    assert_eq!(browser.address().await, scene.url("/order"));
-    assert_eq!(requests_at(&scene), ["GET /", "GET /order"]);
+    // The page with the form, and not a GET on the address of the form.
+    assert_eq!(browser.address().await, scene.url("/"));
+    assert_eq!(requests_at(&scene), ["GET /", "GET /"]);
 
     let neighbour = take_seat(&scene).await;
     browser.click("button").await;
-    browser.until_shows(".notice", NOTICE).await;
+    browser.until_shows(".box.hold b", NOTICE).await;
     browser.back().await;
     // Chromium may still have the page that sent the form.
     browser.reload().await;
-    browser.until_shows("#heading", "You are in line").await;
-    assert_eq!(browser.text(".notice").await.as_deref(), Some(""));
+    until_in_line(&browser).await;
+    assert_eq!(browser.text(".box.hold b").await.as_deref(), Some(""));
     browser.run(REMEMBER_NOTICE).await;
     neighbour.leave().await;
     browser.until_shows("#shop", "The shop").await;
-    let is_hidden = browser.run("return localStorage.is_hidden").await;
+    let last = browser.run("return localStorage.last").await;
     assert_eq!(
-        is_hidden, "true",
+        last, "You are going in now.",
         "a visitor who enters twice has lost no cookie"
     );
     assert!(!requests_at(&scene).contains(&"POST /order".to_owned()));
@@ -68,35 +69,34 @@ async fn without_scripts_the_page_is_complete_and_its_link_enters() {
     let browser = Browser::start(Setup::NoScript).await;
     let inside = scene.neighbour().await;
 
-    // Right after the last seat was taken, the page still says that visitors are entering; this
-    // page polls once.
     let mut page = String::new();
     browser
-        .until("the room is called full", async || {
+        .until("the visitor is in line", async || {
             browser.open(&scene.url("/")).await;
             page = browser.text("body").await.unwrap();
-            page.contains("This site is busy right now")
+            page.contains("You’re in line")
         })
         .await;
     for line in [
-        "You are in line",
-        "People ahead of you",
-        "Nobody",
-        "First come, first served.",
-        "Your place is saved.",
+        "Moving",
+        "Your position in line",
+        "Estimated wait",
+        "Your position is saved.",
         "Check now",
         "This page checks again by itself every 20 seconds.",
-        "Last updated",
+        "Updated",
+        "Your reference",
+        "Leave the line",
     ] {
         assert!(page.contains(line), "{line:?} is missing: {page}");
     }
     browser.take_pictures("waiting-no-script").await;
-    let since = browser.attribute("#since", "data-at").await;
-    browser.click("#check").await;
-    browser.until_shows("#heading", "You are in line").await;
-    assert_eq!(browser.attribute("#since", "data-at").await, since);
+    let since = arrival(&browser).await;
+    browser.click("#go").await;
+    until_in_line(&browser).await;
+    assert_eq!(arrival(&browser).await, since);
     inside.leave().await;
-    browser.click("#check").await;
+    browser.click("#go").await;
     browser.until_shows("#shop", "The shop").await;
     scene.check_limits();
     browser.close().await;
@@ -110,10 +110,10 @@ async fn without_scripts_the_page_reloads_itself_and_uses_get_after_a_form() {
     browser.until_shows("#shop", "The shop").await;
     let neighbour = take_seat(&scene).await;
     browser.click("button").await;
-    browser.until_shows(".notice", NOTICE).await;
+    browser.until_shows(".box.hold b", NOTICE).await;
     neighbour.leave().await;
     browser.until_shows("#shop", "The shop").await;
-    assert_eq!(requests_at(&scene), ["GET /", "GET /order"]);
+    assert_eq!(requests_at(&scene), ["GET /", "GET /"]);
     scene.check_limits();
     browser.close().await;
 }
@@ -127,13 +127,15 @@ async fn a_visitor_without_cookies_gets_a_notice_and_waits_when_full() {
     browser.open(&scene.url("/")).await;
     for _ in 0..5 {
         browser.until_shows("#heading", ASK_FOR_COOKIES).await;
-        let notice = browser.text("#cookies").await.unwrap();
-        assert!(notice.contains("does not seem to keep cookies"), "{notice}");
-        for line in ["#kept", "#order", "#ahead", "#wait", "#since"] {
-            let claim = browser.text(line).await.unwrap();
-            assert_eq!(claim, "", "{line}, but an unknown visitor has no position");
+        let page = browser.text("body").await.unwrap();
+        assert!(page.contains("didn’t keep the cookie"), "{page}");
+        for claim in ["is saved", "Estimated wait", "Your position in line"] {
+            assert!(
+                !page.contains(claim),
+                "{claim}, but an unknown visitor has no position"
+            );
         }
-        browser.click("#check").await;
+        browser.click("#go").await;
     }
     browser.until_shows("#heading", ASK_FOR_COOKIES).await;
     browser.take_pictures("waiting-no-cookies").await;
@@ -142,7 +144,7 @@ async fn a_visitor_without_cookies_gets_a_notice_and_waits_when_full() {
     assert_eq!(inside.stage(), Stage::Inside);
 
     inside.leave().await;
-    browser.click("#check").await;
+    browser.click("#go").await;
     browser.until_shows("#shop", "The shop").await;
     browser.reload().await;
     browser.until_shows("#heading", ASK_FOR_COOKIES).await;

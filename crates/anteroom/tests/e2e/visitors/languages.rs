@@ -27,7 +27,7 @@ async fn the_page_speaks_the_language_of_the_browser_or_else_the_rooms() {
             "de",
             "Sie sind in der Warteschlange",
         ),
-        ("fi, ar;q=0.3", "ar", "أنت الآن في قائمة الانتظار"),
+        ("fi, ar;q=0.3", "ar", "أنت في الطابور"),
         ("fi", "pl", "Jesteś w kolejce"),
     ] {
         let response = navigate(&mut site.visitor(), "/", preferences).await;

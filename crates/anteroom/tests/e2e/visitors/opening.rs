@@ -36,7 +36,7 @@ async fn a_room_counts_down_and_opens() {
     assert!(page.contains("<!doctype html>"));
     // The page counts down to this time, in ms.
     let second = opens_at.as_second();
-    assert!(page.contains(&format!("data-at=\"{second}")), "{page}");
+    assert!(page.contains(&format!("data-until=\"{second}")), "{page}");
 
     until_inside(&mut visitor, "/").await;
     let accepted_at = site.origin.last().number("anteroom-accepted-at");

@@ -12,7 +12,7 @@ const SCRIPT: (&str, &str) = ("sec-fetch-dest", "empty");
 const ANY: (&str, &str) = ("accept", "*/*");
 
 /// Text of the page after a form.
-const NOTHING_SENT: &str = "<strong>Your form was not sent.</strong>";
+const NOTHING_SENT: &str = "<b>Your form was not sent</b>";
 
 /// Keys that clients of hosted waiting rooms know, and our three.
 const KEYS: [&str; 28] = [
@@ -256,4 +256,60 @@ async fn exactly_json_gets_json_with_the_page_status_where_configured() {
         assert_eq!(response.status, 202, "{what}");
         check_json(&response.json(), &what);
     }
+}
+
+#[tokio::test]
+async fn a_page_is_compressed_for_clients_that_read_gzip() {
+    let site = full_site("").await;
+    let plain = [DOCUMENT, HTML];
+    let page = site.visitor().send(Method::GET, "/", &plain, "").await;
+    assert!(!page.headers.contains_key("content-encoding"));
+    let gzip = [DOCUMENT, HTML, ("accept-encoding", "gzip, deflate, br")];
+    let packed = site.visitor().send(Method::GET, "/", &gzip, "").await;
+    assert!(packed.is_queued());
+    assert_eq!(packed.headers["content-encoding"], "gzip");
+    assert!(packed.body.len() * 2 < page.body.len());
+    let small = [ANY, ("accept-encoding", "gzip")];
+    let json = site.visitor().send(Method::GET, "/", &small, "").await;
+    assert!(!json.headers.contains_key("content-encoding"), "too small");
+}
+
+#[tokio::test]
+async fn a_form_that_met_the_queue_leads_to_its_page_or_to_the_room() {
+    let site = full_site("").await;
+    let host = site.gateway.address;
+    for (referer, entry) in [
+        (format!("http://{host}/cart?a=1"), "/cart?a=1"),
+        (format!("http://{host}/buy"), "/"),
+        ("https://other.example/cart".to_owned(), "/"),
+    ] {
+        let headers = [DOCUMENT, HTML, ("referer", referer.as_str())];
+        let mut visitor = site.visitor();
+        let page = visitor
+            .send(Method::POST, "/buy", &headers, "a=b")
+            .await
+            .text();
+        let go = format!("class=\"btn\" href=\"{entry}\"");
+        assert!(page.contains(&go), "{referer}: {page}");
+        assert!(page.contains(&format!(";url={entry}\"")), "{referer}");
+    }
+}
+
+#[tokio::test]
+async fn a_visitor_leaves_the_queue_by_a_form_of_the_page_only() {
+    let site = full_site("").await;
+    let mut visitor = site.visitor();
+    let page = visitor.navigate("/lamps").await.text();
+    let path = "/.well-known/anteroom/leave?room=main&lang=en&back=%2Flamps";
+    assert!(page.contains(&path.replace('&', "&amp;")), "{page}");
+    let foreign = [("sec-fetch-site", "cross-site")];
+    let response = visitor.send(Method::POST, path, &foreign, "").await;
+    assert_eq!(response.status, 400);
+    assert_eq!(visitor.get(path).await.status, 400, "a link ends no wait");
+    let own = [("sec-fetch-site", "same-origin")];
+    let response = visitor.send(Method::POST, path, &own, "").await;
+    assert_eq!(response.status, 200);
+    let cookie = response.headers["set-cookie"].to_str().unwrap();
+    assert!(cookie.contains("Max-Age=0"), "{cookie}");
+    assert!(response.text().contains("You left the line"));
 }

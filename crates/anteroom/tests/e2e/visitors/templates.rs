@@ -16,7 +16,7 @@ async fn an_operators_page_gets_its_variables_and_a_refresh_header() {
     assert_eq!(response.status, 202);
     assert_eq!(
         response.text(),
-        "<title>You are in line</title>0 ahead full false main"
+        "<title>You’re in line</title>0 ahead full false main"
     );
     assert_eq!(response.headers["refresh"], "30");
     assert!(!response.headers.contains_key("content-security-policy"));
@@ -102,10 +102,10 @@ async fn a_page_file_is_reloaded_and_a_bad_one_changes_nothing() {
     site.file.write(&config);
     std::fs::write(&page, "<p>first {{heading}}").unwrap();
     reload();
-    shows("<p>first You are in line").await;
+    shows("<p>first You’re in line").await;
     std::fs::write(&page, "<p>second {{heading}}").unwrap();
     reload();
-    shows("<p>second You are in line").await;
+    shows("<p>second You’re in line").await;
     std::fs::write(&page, "<p>third {{heading").unwrap();
     reload();
     eventually("the mistake is in the log", || async {
@@ -113,5 +113,5 @@ async fn a_page_file_is_reloaded_and_a_bad_one_changes_nothing() {
         log.contains("page.html:1: room") && log.contains("a tag is not closed")
     })
     .await;
-    shows("<p>second You are in line").await;
+    shows("<p>second You’re in line").await;
 }

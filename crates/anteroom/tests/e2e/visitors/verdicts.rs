@@ -43,7 +43,7 @@ async fn reject_queues_nobody_and_gives_no_position() {
     let mut visitor = site.visitor();
     let response = visitor.get("/").await;
     assert!(response.is_queued() && !response.headers.contains_key("set-cookie"));
-    assert_eq!(response.headers["retry-after"], "300");
+    assert_eq!(response.headers["retry-after"], "30");
     let room = response.json()["cfWaitingRoom"].clone();
     assert_eq!(room["isRejectQueue"], true);
     assert_eq!(room["reason"], "rejecting");

@@ -117,11 +117,29 @@ pub(super) fn add_waiting<R>(
     view: &WaitingView<'_>,
 ) -> Response<R> {
     mark_waiting(response.headers_mut(), view.reason());
+    add_waiting_ticket(route, &mut response, ticket, scheme, view);
+    response
+}
+
+/// Adds the new ticket of a waiting visitor, if there is one.
+pub(super) fn add_waiting_ticket<R>(
+    route: &RoomRoute,
+    response: &mut Response<R>,
+    ticket: Option<String>,
+    scheme: Scheme,
+    view: &WaitingView<'_>,
+) {
     if let Some(ticket) = ticket {
         let max_age = view.position_grace;
         set_ticket(route, response.headers_mut(), &ticket, max_age, scheme);
     }
-    response
+}
+
+/// Makes the browser forget its ticket.
+pub(super) fn forget_ticket<R>(route: &RoomRoute, response: &mut Response<R>, scheme: Scheme) {
+    let attributes = Attributes::of(&route.config.cookie, is_https(scheme), 0);
+    let cookie = cookies::delete_cookie(&route.cookie_name, &attributes);
+    response.headers_mut().append(SET_COOKIE, cookie);
 }
 
 /// Marks a response as the gateway's own, for programs and for readers of network logs.

@@ -1,9 +1,10 @@
-//! Responses below `/.well-known/anteroom/`: a visitor's position, event streams, and the choice of
-//! a language. The origin gets none of these requests.
+//! Responses below `/.well-known/anteroom/`: a visitor's position, event streams, the choice of a
+//! language, and the end of a wait. The origin gets none of these requests.
 
 use std::sync::Arc;
 
 use anteroom_node::{Intent, Outcome};
+use bytes::Bytes;
 use http::{Method, Request, Response};
 
 use super::access_log::AccessEntry;
@@ -12,7 +13,7 @@ use super::event_streams::EventStreams;
 use super::headers;
 use super::route_table::{RoomRoute, RouteTable};
 use super::verdict::Verdict;
-use crate::waiting::{language_form, position_endpoint, push};
+use crate::waiting::{WaitingView, cookies_page, language_form, leave, position_endpoint, push};
 use anteroom_proxy::body::Body;
 use anteroom_proxy::cookies;
 use anteroom_proxy::error_page;
@@ -25,7 +26,11 @@ use anteroom_proxy::status::RequestError;
 pub fn is_own_path(path: &str) -> bool {
     matches!(
         path,
-        position_endpoint::PATH | push::PATH | language_form::PATH
+        position_endpoint::PATH
+            | push::PATH
+            | language_form::PATH
+            | leave::PATH
+            | cookies_page::PATH
     )
 }
 
@@ -89,6 +94,8 @@ impl OwnPaths {
             position_endpoint::PATH => self.position(table, request, client, access).await,
             push::PATH => self.stream(table, request, client, access).await,
             language_form::PATH => remember_language(table, request, client, access),
+            cookies_page::PATH => explain_cookies(table, request, client, access),
+            leave::PATH => leave_queue(table, request, client, access),
             _ => return None,
         })
     }
@@ -107,7 +114,7 @@ impl OwnPaths {
         let query = request.uri().query().unwrap_or_default();
         let route = match room_of(table, query, client, access).await {
             NamedRoom::Room(route) => route,
-            NamedRoom::Open => return position_endpoint::not_waiting().map(Body::full),
+            NamedRoom::Open => return may_enter(None, query, request).map(Body::full),
             NamedRoom::Unnamed => return position_endpoint::bad_request().map(Body::full),
         };
         // A waiting visitor may be admitted by a poll. Without a ticket a poll takes no slot: an
@@ -115,12 +122,12 @@ impl OwnPaths {
         match decide_with_tickets(route, request.headers(), false, Intent::Poll).await {
             Outcome::MayCome => {
                 access.set_verdict(Verdict::Poll);
-                position_endpoint::not_waiting().map(Body::full)
+                may_enter(Some(route), query, request).map(Body::full)
             }
             Outcome::Pass(pass) => {
                 access.set_pass(&pass);
                 note_ticket(request, true);
-                let response = position_endpoint::not_waiting().map(Body::full);
+                let response = may_enter(Some(route), query, request).map(Body::full);
                 headers::add_ticket(route, &pass, client.scheme, response)
             }
             Outcome::Queue { ticket, position } => {
@@ -128,11 +135,20 @@ impl OwnPaths {
                 let language = position_endpoint::language_of(query);
                 let language = language.unwrap_or_else(|| route.language(request.headers()));
                 let room = route.current();
-                let view = room.view(position, language);
+                let view = WaitingView {
+                    host: client.host(),
+                    ..room.view(position, language)
+                };
                 access.set_queued(&view);
                 let push = push::is_near(&view) && self.streams.has_room();
-                let response = position_endpoint::still_waiting(&view, push).map(Body::full);
-                headers::add_waiting(route, response, ticket, client.scheme, &view)
+                let Some(known) = position_endpoint::key_of(query) else {
+                    let response = position_endpoint::still_waiting(&view, push).map(Body::full);
+                    return headers::add_waiting(route, response, ticket, client.scheme, &view);
+                };
+                let response = position_endpoint::still_waiting_page(&view, push, known);
+                let mut response = response.map(Body::full);
+                headers::add_waiting_ticket(route, &mut response, ticket, client.scheme, &view);
+                response
             }
         }
     }
@@ -167,6 +183,37 @@ impl OwnPaths {
     }
 }
 
+/// Builds the response to the poll of a visitor who may enter: our own page gets words as well.
+fn may_enter(route: Option<&RoomRoute>, query: &str, request: &Request<()>) -> Response<Bytes> {
+    if position_endpoint::key_of(query).is_none() {
+        return position_endpoint::not_waiting();
+    }
+    let language = position_endpoint::language_of(query);
+    let default = || route.map(|route| route.language(request.headers()));
+    let language = language.or_else(default).unwrap_or_default();
+    position_endpoint::entering(language)
+}
+
+/// Explains to a visitor how to allow cookies.
+fn explain_cookies(
+    table: &RouteTable,
+    request: &Request<()>,
+    client: &Client,
+    access: &mut AccessEntry<'_>,
+) -> Response<Body> {
+    let query = request.uri().query().unwrap_or_default();
+    let room = position_endpoint::room_of(query);
+    let route = room.and_then(|room| table.by_name(&room, client.host()));
+    let (Some(route), true) = (route, is_read(request.method())) else {
+        return error_page::error_response(request.headers(), RequestError::BadRequest);
+    };
+    access.set_room(route);
+    access.set_verdict(Verdict::Cookies);
+    let language = position_endpoint::language_of(query);
+    let language = language.unwrap_or_else(|| route.language(request.headers()));
+    cookies_page::page(query, client.host(), language).map(Body::full)
+}
+
 /// Stores the language of the page's form in a cookie, and redirects to the page.
 fn remember_language(
     table: &RouteTable,
@@ -180,6 +227,15 @@ fn remember_language(
     let query = request.uri().query().unwrap_or_default();
     let room = position_endpoint::room_of(query);
     let route = room.and_then(|room| table.by_name(&room, client.host()));
+    let host = client.host();
+    if let Some(route) = route
+        && let language = route.language(request.headers())
+        && let Some(page) = language_form::languages(query, request.headers(), host, language)
+    {
+        access.set_room(route);
+        access.set_verdict(Verdict::Language);
+        return page.map(Body::full);
+    }
     let choice = language_form::Choice::of(query, request.headers(), client.host());
     let (Some(route), Some(choice)) = (route, choice) else {
         return error_page::error_response(request.headers(), RequestError::BadRequest);
@@ -196,13 +252,42 @@ fn remember_language(
     response
 }
 
+/// Ends the wait of a visitor who asks for it with the page's own form.
+fn leave_queue(
+    table: &RouteTable,
+    request: &Request<()>,
+    client: &Client,
+    access: &mut AccessEntry<'_>,
+) -> Response<Body> {
+    let query = request.uri().query().unwrap_or_default();
+    let is_own = leave::is_of_this_site(request.headers(), client.host());
+    let room = position_endpoint::room_of(query);
+    let route = room.and_then(|room| table.by_name(&room, client.host()));
+    let (Some(route), true) = (route, is_own && request.method() == Method::POST) else {
+        return error_page::error_response(request.headers(), RequestError::BadRequest);
+    };
+    access.set_room(route);
+    access.set_verdict(Verdict::Leave);
+    let language = position_endpoint::language_of(query);
+    let language = language.unwrap_or_else(|| route.language(request.headers()));
+    let mut response = leave::left(query, client.host(), language).map(Body::full);
+    headers::forget_ticket(route, &mut response, client.scheme);
+    response
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn only_exact_paths_are_our_own() {
-        for path in [position_endpoint::PATH, push::PATH, language_form::PATH] {
+        for path in [
+            position_endpoint::PATH,
+            push::PATH,
+            language_form::PATH,
+            leave::PATH,
+            cookies_page::PATH,
+        ] {
             assert!(is_own_path(path), "{path}");
             for end in ["/x", "/", "/../../v1/orders", "/%2e%2e/%2e%2e/v1/orders"] {
                 assert!(!is_own_path(&format!("{path}{end}")), "{path}{end}");

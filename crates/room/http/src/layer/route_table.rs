@@ -14,8 +14,9 @@ use http::{HeaderMap, HeaderValue};
 
 use super::counters::{Counters, RoomCounters};
 use crate::bypass::BypassRules;
-use crate::waiting::WaitingView;
+use crate::waiting::{Brand, WaitingView};
 use anteroom_proxy::body::Body;
+use anteroom_proxy::cookies;
 use anteroom_proxy::language;
 use anteroom_proxy::path::{Decoding, Readings};
 use anteroom_proxy::request_context::{Upstream, VisitorLanguage};
@@ -59,6 +60,7 @@ pub(super) struct RoomRoute {
     pub(super) bypass: BypassRules,
     pub(super) upstream: Upstream,
     pub(super) template: Option<CustomPage>,
+    pub(super) brand: Option<Brand>,
     pub(super) counters: Arc<RoomCounters>,
 }
 
@@ -223,6 +225,7 @@ impl RouteTable {
 impl RoomRoute {
     fn new(room: Arc<RoomHandle>, draft: RoomRouteDraft, counters: &Counters) -> Self {
         Self {
+            brand: Brand::of(&room.config().page),
             config: room.config(),
             counters: counters.of(&draft.room),
             room,
@@ -237,6 +240,18 @@ impl RoomRoute {
     /// Returns the language for the sender of these headers.
     pub(super) fn language(&self, headers: &HeaderMap) -> Language {
         language::of_headers(headers, self.config.page.language)
+    }
+
+    /// Returns the begin of the visitor's id: of the new ticket, or of the one that came.
+    pub(super) fn reference(&self, headers: &HeaderMap, ticket: Option<&str>) -> Option<[u8; 4]> {
+        let visitor = match ticket {
+            Some(ticket) => self.room.visitor_of(&[ticket]),
+            None => self
+                .room
+                .visitor_of(&cookies::values(headers, &self.cookie_name)),
+        };
+        let (visitor, _) = visitor?;
+        visitor.0.first_chunk().copied()
     }
 
     /// Returns the present state of the room, which operators may change at run time.
@@ -265,6 +280,7 @@ impl CurrentRoom {
         let view = WaitingView {
             language,
             admitted_last_minute: self.admitted_last_minute,
+            page: Some(&self.config.page),
             ..WaitingView::new(name, &self.config.rules, position, self.now)
         };
         view.with_overrides(&self.overrides)

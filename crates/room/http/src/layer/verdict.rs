@@ -24,10 +24,14 @@ pub(super) enum Verdict {
     Stream,
     /// The visitor chose a language.
     Language,
+    /// The visitor left the queue.
+    Leave,
+    /// The visitor's browser keeps no cookies, and got a page about it.
+    Cookies,
 }
 
 impl Verdict {
-    pub(super) const ALL: [Self; 10] = [
+    pub(super) const ALL: [Self; 12] = [
         Self::Reject,
         Self::NoRoom,
         Self::Suspended,
@@ -38,6 +42,8 @@ impl Verdict {
         Self::Poll,
         Self::Stream,
         Self::Language,
+        Self::Leave,
+        Self::Cookies,
     ];
 
     pub(super) const fn name(self) -> &'static str {
@@ -52,6 +58,8 @@ impl Verdict {
             Self::Poll => "poll",
             Self::Stream => "stream",
             Self::Language => "language",
+            Self::Leave => "leave",
+            Self::Cookies => "cookies",
         }
     }
 }

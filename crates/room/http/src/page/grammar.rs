@@ -157,14 +157,15 @@ impl Grammar {
 
     /// Formats a range of units, in the form of its upper end. A dual form contains no number, so a
     /// range that ends with one takes the general form.
-    pub(crate) fn unit_range(&self, low: u64, high: u64, forms: Forms) -> String {
+    pub(crate) fn unit_range(&self, range: &str, low: u64, high: u64, forms: Forms) -> String {
         let form = self.form(high, forms);
         let form = if form.contains("{n}") {
             form
         } else {
             forms.last().map_or("{n}", |(_, form)| form)
         };
-        let range = format!("{}\u{2013}{}", self.count(low), self.count(high));
+        let range = filled(range, "{from}", &self.count(low));
+        let range = filled(&range, "{to}", &self.count(high));
         filled(form, "{n}", &range)
     }
 
@@ -253,7 +254,9 @@ mod tests {
             (Language::Russian, "1\u{2013}2 минуты"),
         ] {
             let grammar = &Texts::of(language).grammar;
-            assert_eq!(grammar.unit_range(1, 2, grammar.minutes.alone), expected);
+            let range = "{from}\u{2013}{to}";
+            let found = grammar.unit_range(range, 1, 2, grammar.minutes.alone);
+            assert_eq!(found, expected);
         }
     }
 

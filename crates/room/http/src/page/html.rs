@@ -11,17 +11,18 @@ use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
 use anteroom_config::language::Language;
+use anteroom_config::{Accent, PageLogo};
 use anteroom_room::estimate::PAGE_RELOAD;
-use anteroom_room::time::DurationMs;
+use anteroom_room::queue_position::QueueReason;
 use ramhorns::encoding::Encoder;
 use ramhorns::{Content, Template};
 
 use crate::page::fields::{ByName, Fields, write_text};
 use crate::page::grammar::filled;
 use crate::page::texts::Texts;
-use crate::page::time_words::{self, Case};
+use crate::page::time_words::{self, Part};
 use crate::page::view::WaitingView;
-use crate::page::words::Words;
+use crate::page::words::{self, Fact, Words};
 
 /// Style, exactly as in the page.
 pub(crate) static STYLE: LazyLock<String> =
@@ -30,6 +31,10 @@ pub(crate) static STYLE: LazyLock<String> =
 /// Script, exactly as in the page.
 pub(crate) static SCRIPT: LazyLock<String> =
     LazyLock::new(|| pack::script(include_str!("../../templates/waiting.js")));
+
+/// Script of a turn, which comes with the turn.
+pub(crate) static TURN_SCRIPT: LazyLock<String> =
+    LazyLock::new(|| pack::script(include_str!("../../templates/turn.js")));
 
 static TEMPLATES: LazyLock<BTreeMap<Language, Template<'static>>> = LazyLock::new(|| {
     let templates = Language::ALL.map(|language| {
@@ -45,17 +50,27 @@ pub(crate) fn prepare() {
     LazyLock::force(&TEMPLATES);
 }
 
-/// Addresses of a page: those that it polls, and those of its form.
+/// Addresses of a page.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Links<'a> {
-    /// Address of the position endpoint; ends with `/position?` and a query. With `/events?`
-    /// instead it is the address of the event stream.
+    /// Address of the position endpoint; ends with `/position?` and a query. With `/events?` or
+    /// `/turn?` instead it is that of the event stream or of a turn.
     pub(crate) position: &'a str,
-    /// Address of the language form.
+    /// Path that changes the language; templates make forms for it.
     pub(crate) language: &'a str,
-    /// Path and query of the page, to which the form leads back. The client chooses it, so it is
-    /// checked to be on this site and without quotes. Empty if it would make the page too large.
+    /// Link to the page with all languages.
+    pub(crate) languages: &'a str,
+    /// Path and query of the page, to which a choice of the language leads back. The client chooses
+    /// it, so it is checked to be on this site and without quotes. Empty if it would make the page
+    /// too large.
     pub(crate) back: &'a str,
+    /// Address of the visitor's entry; empty = that of the page. After a form it is another one: a
+    /// GET there is not what the visitor wanted. Checked like `back`.
+    pub(crate) entry: &'a str,
+    /// Page for browsers that keep no cookies.
+    pub(crate) cookies: &'a str,
+    /// Address that gives up the position, by POST.
+    pub(crate) leave: &'a str,
 }
 
 /// Shortest reload interval of a page without script, in seconds. A shorter one would interrupt
@@ -74,8 +89,8 @@ struct Values<'a> {
     after_post: bool,
 }
 
-/// Renders the page as HTML in UTF-8. It has at most 15,000 bytes, unless the operator's message is
-/// long.
+/// Renders the page as HTML in UTF-8. It has at most 20,000 bytes, unless the operator's message,
+/// facts or logo are long.
 #[must_use]
 pub(crate) fn html(view: &WaitingView<'_>, links: Links<'_>, after_post: bool) -> String {
     let values = Values {
@@ -98,25 +113,12 @@ fn in_language(language: Language) -> String {
         .replace("]]:", colon)
         .replace("[[style]]", &STYLE)
         .replace("[[script]]", &SCRIPT)
-        .replace("[[options]]", &options(language))
         .replace("[[tag]]", language.tag())
         .replace("[[direction]]", direction);
     for (name, text) in texts.all() {
         source = source.replace(&format!("[[{name}]]"), &escaped(text));
     }
     source
-}
-
-/// Returns the options of languages, each with its own name. HTML lets an option end where the next
-/// one begins.
-fn options(chosen: Language) -> String {
-    let options = Language::ALL.map(|language| {
-        let tag = language.tag();
-        let selected = if language == chosen { " selected" } else { "" };
-        let name = Texts::of(language).name;
-        format!("<option value={tag} lang={tag}{selected}>{name}")
-    });
-    options.concat()
 }
 
 fn escaped(text: &str) -> String {
@@ -127,14 +129,17 @@ fn escaped(text: &str) -> String {
 }
 
 impl Values<'_> {
-    fn safe(&self) -> String {
-        let texts = Texts::of(self.view.language);
-        let grace = time_words::at_least(texts, self.view.position_grace, Case::Alone);
-        filled(texts.safe, "{time}", &grace)
+    fn reload_secs(&self) -> Option<u64> {
+        Some(reload_secs(self.view, self.after_post))
     }
 
-    fn reload_secs(&self) -> Option<u64> {
-        reload_secs(self.view, self.after_post)
+    /// Returns the value of a reload without script. After a form it leads to the entry.
+    fn reload(&self) -> String {
+        let seconds = reload_secs(self.view, self.after_post);
+        match self.links.entry {
+            "" => seconds.to_string(),
+            entry => format!("{seconds};url={entry}"),
+        }
     }
 
     fn reloads(&self) -> String {
@@ -143,88 +148,207 @@ impl Values<'_> {
         let reloads = |seconds| filled(texts.reloads, "{time}", &time(seconds));
         self.reload_secs().map(reloads).unwrap_or_default()
     }
+
+    /// Returns a fact below the number, by its position.
+    fn fact(&self, at: usize) -> Option<&Fact> {
+        self.words.facts.get(at)
+    }
+
+    /// Returns a value of the visitor's state that is a text of the page.
+    fn of_words(&self, name: &str) -> Option<Value<'_>> {
+        let words = &self.words;
+        Some(Value::Timed(match name {
+            "why" => line(&words.why),
+            "label" => words.label,
+            "number" => line(&words.number),
+            "note" => line(&words.note),
+            "moved" => line(&words.moved),
+            "rise" => line(&words.rise),
+            "keep_title" => words.keep_title,
+            "keep" => line(&words.keep),
+            "l1" => self.fact(0).map(|fact| fact.label),
+            "v1" => self.fact(0).map(|fact| &*fact.value),
+            "l2" => self.fact(1).map(|fact| fact.label),
+            "v2" => self.fact(1).map(|fact| &*fact.value),
+            _ => return None,
+        }))
+    }
+
+    /// Returns a value of the operator's look of the page.
+    fn of_look(&self, name: &str) -> Option<Value<'_>> {
+        let page = self.view.page;
+        Some(match name {
+            "brand" => Value::Text(self.view.brand().into()),
+            "accent" => Value::Html(
+                page.and_then(|page| page.accent)
+                    .map_or_else(String::new, |accent| {
+                        format!("<style>{}</style>", accent_style(&accent))
+                    }),
+            ),
+            "logo" => Value::Text(text(page.and_then(|page| match &page.logo {
+                Some(PageLogo::Data(data)) => Some(&**data),
+                _ => None,
+            }))),
+            "facts" => {
+                let facts = page.map_or(&[][..], |page| &page.facts);
+                let facts = facts.iter().map(|fact| format!("<p>{}</p>", escaped(fact)));
+                Value::Html(facts.collect())
+            }
+            "help" => Value::Text(text(page.and_then(|page| page.help.as_deref()))),
+            "imprint" => Value::Text(text(page.and_then(|page| page.imprint.as_deref()))),
+            _ => return None,
+        })
+    }
 }
 
-/// Value that is written into the page as text.
-struct Text<'a>(Cow<'a, str>);
+fn line<'a>(line: &'a Option<Cow<'static, str>>) -> Option<&'a str> {
+    line.as_deref()
+}
 
-impl Content for Text<'_> {
+/// Returns the style of an accent. Its digest is in the policy of the room's page.
+pub(crate) fn accent_style(accent: &Accent) -> String {
+    let (fill, on, dark) = (accent.fill(), accent.on(), accent.dark());
+    format!(
+        ":root{{--accent:{fill};--fill:{fill};--on:{on}}}\
+         @media (prefers-color-scheme:dark){{:root{{--accent:{dark}}}}}"
+    )
+}
+
+/// Returns the steps before a draw as items of a list.
+fn steps(words: &Words) -> String {
+    let steps = words.steps.iter().filter_map(|step| step.split_once('|'));
+    let items = steps.map(|(time, text)| {
+        let time = marked(time);
+        format!("<li><b>{time}</b> {}", escaped(text))
+    });
+    items.collect()
+}
+
+/// Returns a text as HTML, with its points in time as elements that the script converts.
+fn marked(text: &str) -> String {
+    let parts = time_words::parts(text).into_iter().map(|part| match part {
+        Part::Words(words) => escaped(words),
+        Part::Time(moment, form) => {
+            let (iso, text, sign) = (&moment.iso, &moment.text, form.sign());
+            format!("<time datetime=\"{iso}\" data-form=\"{sign}\">{text}</time>")
+        }
+    });
+    parts.collect()
+}
+
+/// Value of the template.
+enum Value<'a> {
+    /// Text.
+    Text(Cow<'a, str>),
+    /// Text that may have points in time; `None` = empty.
+    Timed(Option<&'a str>),
+    /// HTML of our own.
+    Html(String),
+}
+
+impl Content for Value<'_> {
     fn is_truthy(&self) -> bool {
-        !self.0.is_empty()
+        match self {
+            Self::Text(text) => !text.is_empty(),
+            Self::Timed(text) => text.is_some_and(|text| !text.is_empty()),
+            Self::Html(html) => !html.is_empty(),
+        }
     }
 
     fn render_escaped<E: Encoder>(&self, encoder: &mut E) -> Result<(), E::Error> {
-        write_text(&self.0, encoder)
+        match self {
+            Self::Text(text) => write_text(text, encoder),
+            Self::Timed(Some(text)) if text.contains('{') => encoder.write_unescaped(&marked(text)),
+            Self::Timed(text) => write_text(text.unwrap_or_default(), encoder),
+            Self::Html(html) => encoder.write_unescaped(html),
+        }
+    }
+
+    fn render_unescaped<E: Encoder>(&self, encoder: &mut E) -> Result<(), E::Error> {
+        self.render_escaped(encoder)
     }
 }
 
 impl Fields for Values<'_> {
     type Value<'v>
-        = Text<'v>
+        = Value<'v>
     where
         Self: 'v;
 
-    fn field(&self, name: &str) -> Option<Text<'_>> {
-        let (view, words) = (self.view, &self.words);
-        let until = words.until.as_ref();
-        let until_moment = until.map(|until| &until.moment);
-        let (since, updated) = (words.since.as_ref(), words.updated.as_ref());
-        Some(Text(match name {
-            "room" => view.room.into(),
-            "position_url" => self.links.position.into(),
-            "language_url" => self.links.language.into(),
-            "back" => self.links.back.into(),
-            "ask_after_ms" => number(view.position.refresh_after.map(|s| s.0)),
-            "now_ms" => number(Some(view.now.0)),
-            "safe" => self.safe().into(),
-            "after_post" => if self.after_post { "1" } else { "" }.into(),
-            "reload_secs" => number(self.reload_secs()),
+    fn field(&self, name: &str) -> Option<Value<'_>> {
+        let (view, words, links) = (self.view, &self.words, self.links);
+        let flag = |is_set: bool| Cow::from(if is_set { "1" } else { "" });
+        Some(Value::Text(match name {
+            "position_url" => links.position.into(),
+            "language_url" => links.languages.into(),
+            "entry" => links.entry.into(),
+            "cookies_url" => links.cookies.into(),
+            "leave_url" if view.has_queue() => links.leave.into(),
+            "leave_url" => "".into(),
+            "ask_after_ms" => number(view.refresh_after().0),
+            "now_ms" => number(view.now.0),
+            "grace_ms" => number(view.position_grace.0),
+            "until_at_ms" => match (view.position.reason, &words.until) {
+                (QueueReason::NotOpenYet { .. }, Some(until)) => number(until.moment.at_ms),
+                _ => "".into(),
+            },
+            "since_at_ms" => match &words.since {
+                Some(since) => number(since.at_ms),
+                None => "".into(),
+            },
+            "after_post" => flag(self.after_post),
+            "is_loss" => flag(words.is_loss),
+            "is_full" => flag(!view.has_queue()),
+            "not_sent_text" => {
+                let texts = Texts::of(view.language);
+                words::noun(view, texts.not_sent_text).into()
+            }
+            "reload_secs" => flag(true),
+            "reload" => self.reload().into(),
             "reloads" => self.reloads().into(),
+            "title" => (&*words.title).into(),
+            "tag" => words.tag.tag.into(),
+            "kind" => words.tag.kind.class().into(),
             "heading" => words.heading.into(),
-            "reason" => (&*words.reason).into(),
-            "order" => text(words.order),
-            "until_label" => text(until.map(|until| until.label)),
-            "until_left" => text(until.map(|until| &*until.left)),
+            "size" => if words.is_big { "big" } else { "mid" }.into(),
             "message" => text(words.message.as_deref()),
-            "kept" => text(words.kept.as_deref()),
-            "ahead" => text(words.ahead.as_deref()),
-            "waiting" => text(words.waiting.as_deref()),
-            "moved" => text(words.moved.as_deref()),
-            "wait" => text(words.wait.as_deref()),
-            "until_text" => text(until_moment.map(|at| &*at.text)),
-            "until_iso" => text(until_moment.map(|at| &*at.iso)),
-            "until_at_ms" => number(until_moment.map(|at| at.at_ms)),
-            "since_text" => text(since.map(|at| &*at.text)),
-            "since_iso" => text(since.map(|at| &*at.iso)),
-            "since_at_ms" => number(since.map(|at| at.at_ms)),
-            "updated_text" => text(updated.map(|at| &*at.text)),
-            "updated_iso" => text(updated.map(|at| &*at.iso)),
-            "updated_at_ms" => number(updated.map(|at| at.at_ms)),
-            _ => return None,
+            "reference" => view.reference.map(reference).unwrap_or_default().into(),
+            "steps" => return Some(Value::Html(steps(words))),
+            "updated" => {
+                let texts = Texts::of(view.language);
+                let at = format!("{{{}*}}", view.now.0);
+                return Some(Value::Html(marked(&filled(texts.updated, "{at}", &at))));
+            }
+            _ => return self.of_words(name).or_else(|| self.of_look(name)),
         }))
     }
+}
+
+/// Formats the begin of a visitor's id for people: `3F9A-12C4`.
+fn reference(id: [u8; 4]) -> String {
+    let [a, b, c, d] = id;
+    format!("{a:02X}{b:02X}-{c:02X}{d:02X}")
 }
 
 fn text(text: Option<&str>) -> Cow<'_, str> {
     text.unwrap_or_default().into()
 }
 
-fn number(n: Option<u64>) -> Cow<'static, str> {
-    n.map_or(Cow::Borrowed(""), |n| n.to_string().into())
+fn number(n: u64) -> Cow<'static, str> {
+    n.to_string().into()
 }
 
-/// Returns the seconds until a page without script reloads; `None` if that is of no use. They are
-/// at most half of the position's grace, or a reload could come too late.
+/// Returns the seconds until a page without script reloads. They are at most half of the position's
+/// grace, or a reload could come too late.
 #[must_use]
-pub(crate) fn reload_secs(view: &WaitingView<'_>, after_post: bool) -> Option<u64> {
+pub(crate) fn reload_secs(view: &WaitingView<'_>, after_post: bool) -> u64 {
     let usual = if after_post {
         RELOAD_SECS_AFTER_POST
     } else {
         RELOAD_SECS
     };
     let most = (view.position_grace.0 / 2_000).max(RELOAD_SECS_MIN);
-    let wanted = view.position.refresh_after.map(DurationMs::secs_ceil)?;
-    Some(wanted.max(usual).min(most))
+    view.refresh_after().secs_ceil().max(usual).min(most)
 }
 
 #[cfg(test)]

@@ -28,7 +28,11 @@ pub(crate) const REASONS: [QueueReason; 8] = [
 pub(crate) const LINKS: Links<'static> = Links {
     position: "/.well-known/anteroom/position?room=shop&lang=en",
     language: "/.well-known/anteroom/language",
+    languages: "/.well-known/anteroom/language?room=shop&lang=en&back=%2Flamps%3Fcolour%3Dred",
     back: "/lamps?colour=red",
+    entry: "",
+    cookies: "/.well-known/anteroom/cookies?room=shop&lang=en&back=%2Flamps%3Fcolour%3Dred",
+    leave: "/.well-known/anteroom/leave?room=shop&lang=en&back=%2Flamps%3Fcolour%3Dred",
 };
 
 /// Returns a visitor in the middle of a queue of 1,204, a good 18 minutes before [`OPENING`].

@@ -3,8 +3,9 @@
 //! Each language has a file, and all of them fill one list, so that a missing text does not
 //! compile. `words` decides which texts are on a page.
 //!
-//! For translators: short, plain sentences, polite address, no idioms. `{time}` stands for a
-//! duration. Where the list says so, it has the form that follows a preposition.
+//! For translators: short, plain sentences, polite address, no idioms, no exclamation marks. `list`
+//! explains the placeholders. `{time}` stands for a
+//! duration; where the list says so, it has the form that follows a preposition.
 
 mod ar;
 mod de;

@@ -50,6 +50,21 @@ impl Moment {
         Some(Self::new(at, time, text))
     }
 
+    fn in_form(at: Timestamp, form: Form) -> Option<Self> {
+        let mut moment = match form {
+            Form::Day => return Self::of_day(at),
+            _ => Self::of_clock(at)?,
+        };
+        // `10:00:05 UTC` without its seconds or its zone.
+        let clock = &moment.text;
+        moment.text = match form {
+            Form::Bare => clock.get(..5).unwrap_or_default().to_owned(),
+            Form::Zoned => format!("{} UTC", clock.get(..5).unwrap_or_default()),
+            Form::Seconds | Form::Day => clock.clone(),
+        };
+        Some(moment)
+    }
+
     fn new(at: Timestamp, time: DateTime, text: String) -> Self {
         let mut iso = String::with_capacity("2026-08-01T10:00:05Z".len());
         push_four(&mut iso, time.year());
@@ -66,6 +81,59 @@ impl Moment {
             text,
         }
     }
+}
+
+/// Part of a text of the page: words, or a point in time.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Part<'a> {
+    /// Words.
+    Words(&'a str),
+    /// Point in time, in UTC, and how the script writes it.
+    Time(Moment, Form),
+}
+
+/// Form of a point in time; a sign ends it in a text.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Form {
+    /// `{1785578400000}`: hour and minute with the zone.
+    Zoned,
+    /// `{1785578400000-}`: hour and minute.
+    Bare,
+    /// `{1785578400000+}`: the day as well.
+    Day,
+    /// `{1785578400000*}`: with seconds.
+    Seconds,
+}
+
+impl Form {
+    /// Returns the sign of the form.
+    pub(crate) const fn sign(self) -> &'static str {
+        match self {
+            Self::Zoned => "",
+            Self::Bare => "-",
+            Self::Day => "+",
+            Self::Seconds => "*",
+        }
+    }
+}
+
+/// Splits a text at its points in time.
+pub(crate) fn parts(text: &str) -> Vec<Part<'_>> {
+    let mut pieces = text.split('{');
+    let mut parts = Vec::from_iter(pieces.next().map(Part::Words));
+    for piece in pieces {
+        let (mark, rest) = piece.split_once('}').unwrap_or((piece, ""));
+        let digits = mark.trim_end_matches(['-', '+', '*']);
+        let form = [Form::Bare, Form::Day, Form::Seconds];
+        let form = form.into_iter().find(|form| mark.ends_with(form.sign()));
+        let form = form.unwrap_or(Form::Zoned);
+        let at = digits.parse().ok().map(Timestamp);
+        if let Some(moment) = at.and_then(|at| Moment::in_form(at, form)) {
+            parts.push(Part::Time(moment, form));
+        }
+        parts.push(Part::Words(rest));
+    }
+    parts
 }
 
 fn calendar(at: Timestamp) -> Option<DateTime> {
@@ -129,10 +197,17 @@ pub(crate) fn at_least(texts: &Texts, span: DurationMs, case: Case) -> String {
 pub(crate) fn until(texts: &Texts, span: DurationMs) -> String {
     let grammar = &texts.grammar;
     let ms = span.0;
+    let minutes = ms.div_ceil(MINUTE);
     if ms < MINUTE {
         texts.less_than_minute.to_owned()
-    } else if ms <= 120 * MINUTE {
-        grammar.units(ms.div_ceil(MINUTE), grammar.minutes.alone)
+    } else if minutes < 60 {
+        grammar.units(minutes, grammar.minutes.alone)
+    } else if ms <= DAY {
+        let hours = grammar.units(minutes / 60, grammar.hours.alone);
+        match minutes % 60 {
+            0 => hours,
+            rest => format!("{hours} {}", grammar.units(rest, grammar.minutes.alone)),
+        }
     } else if ms <= 2 * DAY {
         grammar.units(ms.div_ceil(HOUR), grammar.hours.alone)
     } else {
@@ -173,11 +248,12 @@ pub(crate) fn range(texts: &Texts, wait: WaitRange) -> String {
     } else if is_low_in_minutes != is_in_minutes {
         let low = grammar.units(low, grammar.minutes.alone);
         let high = grammar.units(high, high_unit.alone);
-        format!("{low} \u{2013} {high}")
+        let text = filled(texts.range, "{from}", &format!("{low} "));
+        text.replace("{to}", &format!(" {high}")).replace("  ", " ")
     } else if low == high {
         with(texts.about, grammar.units(high, high_unit.bound))
     } else {
-        grammar.unit_range(low, high, high_unit.alone)
+        grammar.unit_range(texts.range, low, high, high_unit.alone)
     }
 }
 
@@ -251,7 +327,9 @@ mod tests {
         assert_eq!(until(59), "Less than a minute");
         assert_eq!(until(60), "1 minute");
         assert_eq!(until(61), "2 minutes");
-        assert_eq!(until(7_201), "3 hours");
+        assert_eq!(until(7_201), "2 hours 1 minute");
+        assert_eq!(until(3_600), "1 hour");
+        assert_eq!(until(26 * 3_600), "26 hours");
         assert_eq!(until(3 * 86_400), "3 days");
     }
 
@@ -265,6 +343,26 @@ mod tests {
         assert_eq!(Moment::of_clock(later).unwrap().text, "10:00:05 UTC");
         let day = Moment::of_day(later).unwrap().text;
         assert_eq!(day, "2026-08-01 10:00:05 UTC");
+    }
+
+    #[test]
+    fn a_text_is_split_at_its_points_in_time() {
+        let texts = |text: &str| -> Vec<String> {
+            let texts = parts(text).into_iter().map(|part| match part {
+                Part::Words(words) => words.to_owned(),
+                Part::Time(moment, form) => moment.text + form.sign(),
+            });
+            texts.collect()
+        };
+        let range = "{1785578400000-}\u{2013}{1785579000000}";
+        let expected = ["", "10:00-", "\u{2013}", "10:10 UTC", ""];
+        assert_eq!(texts(range), expected);
+        let day = "at {1785578400000+}.";
+        assert_eq!(texts(day), ["at ", "2026-08-01 10:00 UTC+", "."]);
+        assert_eq!(texts("at {1785578405000*}")[1], "10:00:05 UTC*");
+        assert_eq!(texts("none"), ["none"]);
+        // After the end of the calendar nothing is written.
+        assert_eq!(texts("{18446744073709551615}."), ["", "."]);
     }
 
     #[test]

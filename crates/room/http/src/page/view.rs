@@ -1,8 +1,9 @@
 //! Facts for the response to a waiting visitor.
 
+use anteroom_config::PageConfig;
 use anteroom_config::language::Language;
 use anteroom_config::overrides::RoomOverrides;
-use anteroom_room::queue_position::{QueuePosition, QueueReason, WaitRange};
+use anteroom_room::queue_position::{HeldTurn, QueuePosition, QueueReason, WaitRange};
 use anteroom_room::rules::{QueueingMethod, Rules};
 use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_store::wire::waiting_status::{QueuePositionFacts, WaitingBody, reason_name};
@@ -32,7 +33,42 @@ pub struct WaitingView<'a> {
     pub admitted_last_minute: Option<u32>,
     /// Operator's message to all waiting visitors: plain text, not trusted.
     pub message: Option<&'a str>,
+    /// Length of a session after the last request.
+    pub session_duration: DurationMs,
+    /// Whether each request extends a session.
+    pub is_renewed: bool,
+    /// Time for which a turn is held; `None` = the visitor enters at once.
+    pub turn_hold: Option<DurationMs>,
+    /// Host of the site, the heading of a page without a title.
+    pub host: &'a str,
+    /// Begin of the visitor's id, which is in logs as well: the reference for help.
+    pub reference: Option<[u8; 4]>,
+    /// Settings of the page: title, noun, facts and so on.
+    pub page: Option<&'a PageConfig>,
 }
+
+/// Turn of a visitor who is admitted and has not entered yet.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct TurnView {
+    /// Turn.
+    pub turn: HeldTurn,
+    /// Time of the decision, in room time.
+    pub now: Timestamp,
+    /// Language of the page.
+    pub language: Language,
+    /// Length of a session after the last request.
+    pub session_duration: DurationMs,
+    /// Whether each request extends a session.
+    pub is_renewed: bool,
+}
+
+/// Poll interval where the room itself wants no further request. The page promises it.
+const REFRESH_WITHOUT_QUEUE: DurationMs = DurationMs::from_secs(30);
+
+/// Most people ahead for "Almost there", and the longest wait for it. Both must hold, because a
+/// short queue in front of a slow room is not short.
+const NEAR_AHEAD: u32 = 10;
+const NEAR_WAIT: DurationMs = DurationMs::from_secs(120);
 
 impl<'a> WaitingView<'a> {
     /// Returns the facts about a visitor at `position` at the time `now`, in English and without
@@ -56,6 +92,12 @@ impl<'a> WaitingView<'a> {
             language: Language::English,
             admitted_last_minute: None,
             message: None,
+            session_duration: rules.session_duration,
+            is_renewed: rules.session_renewal,
+            turn_hold: None,
+            host: "",
+            reference: None,
+            page: None,
         }
     }
 
@@ -85,7 +127,7 @@ impl<'a> WaitingView<'a> {
             queue_all: self.queue_all,
             draw: self.draw,
             is_paused: self.is_paused,
-            message: self.message,
+            message: self.message(),
             now: self.now,
         })
     }
@@ -107,6 +149,40 @@ impl<'a> WaitingView<'a> {
             self.position.reason,
             QueueReason::Full | QueueReason::NotYourTurn
         )
+    }
+
+    /// Returns the time until the next request: a room without a queue is asked again too.
+    #[must_use]
+    pub(crate) fn refresh_after(&self) -> DurationMs {
+        self.position.refresh_after.unwrap_or(REFRESH_WITHOUT_QUEUE)
+    }
+
+    /// Returns the position, 1 = next; `None` if there is none, or it is not counted yet.
+    pub(crate) fn place(&self) -> Option<u64> {
+        let ahead = self.position.people_ahead.filter(|_| self.has_order())?;
+        self.position.is_counted.then(|| u64::from(ahead) + 1)
+    }
+
+    /// Whether it is the visitor's turn soon.
+    pub(crate) fn is_near(&self) -> bool {
+        let is_short = self.wait().is_some_and(|wait| wait.high <= NEAR_WAIT);
+        is_short && self.place().is_some_and(|place| place <= NEAR_AHEAD.into())
+    }
+
+    /// Returns the operator's message: that of the moment, or the one in the configuration.
+    pub(crate) fn message(&self) -> Option<&'a str> {
+        self.message
+            .or_else(|| self.page?.messages.of(self.language))
+    }
+
+    /// Returns the name of the site, for the header and the title of the tab.
+    pub(crate) fn brand(&self) -> &'a str {
+        let title = self.page.and_then(|page| page.title.as_deref());
+        title.unwrap_or(if self.host.is_empty() {
+            self.room
+        } else {
+            self.host
+        })
     }
 
     /// Whether there is a queue.

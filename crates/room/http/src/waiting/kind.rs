@@ -3,7 +3,7 @@
 //! The head of the request alone decides; its body is never read. Slots and the content of the
 //! response are not known here.
 
-use http::header::{ACCEPT, CONNECTION, UPGRADE};
+use http::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, UPGRADE};
 use http::{HeaderMap, HeaderName, Method};
 
 /// Use that a browser makes of the response. Only browsers send it, over HTTPS or to localhost.
@@ -110,9 +110,20 @@ fn accepts_exactly_json(headers: &HeaderMap) -> bool {
         && values.next().is_none()
 }
 
+/// Whether the client can read gzip. A proxy on the way that can only forward it has said so too.
+#[must_use]
+pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
+    names(headers, &ACCEPT_ENCODING, b"gzip")
+}
+
 /// Whether `Accept` names this media type.
 fn accepts(headers: &HeaderMap, wanted: &[u8]) -> bool {
-    tokens(headers, &ACCEPT).any(|range| {
+    names(headers, &ACCEPT, wanted)
+}
+
+/// Whether a header names this value, and not with the weight 0.
+fn names(headers: &HeaderMap, header: &HeaderName, wanted: &[u8]) -> bool {
+    tokens(headers, header).any(|range| {
         let mut parts = range.split(|&b| b == b';').map(<[u8]>::trim_ascii);
         let media = parts.next().unwrap_or_default();
         media.eq_ignore_ascii_case(wanted) && !parts.any(is_weight_zero)
@@ -305,6 +316,21 @@ mod tests {
         let longer = [("accept", "application/json, text/html")];
         assert_eq!(kind("GET", &longer, true), RequestKind::Page);
         assert_eq!(kind("POST", &exact, true), RequestKind::PageAfterPost);
+    }
+
+    #[test]
+    fn gzip_is_sent_only_to_clients_that_name_it() {
+        let check = |value: &'static str, expected| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(value));
+            assert_eq!(accepts_gzip(&headers), expected, "{value}");
+        };
+        check("gzip, deflate, br, zstd", true);
+        check("br;q=1.0, GZIP;q=0.8", true);
+        check("identity", false);
+        check("gzip;q=0", false);
+        check("xgzip", false);
+        assert!(!accepts_gzip(&HeaderMap::new()));
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! Form with which a visitor chooses the language of the page.
+//! Choice of the language of the page: a page with links, and the redirect of each of them.
 //!
-//! The form leads here and back, so that it works without scripts. A cookie keeps the choice, and
+//! The links lead here and back, so that they work without scripts. A cookie keeps the choice, and
 //! the proxy reads it as well: [`anteroom_proxy::language`].
 
 use std::borrow::Cow;
@@ -10,9 +10,12 @@ use bytes::Bytes;
 use http::header::{CACHE_CONTROL, HeaderValue, LOCATION, REFERER};
 use http::uri::PathAndQuery;
 use http::{HeaderMap, Response, StatusCode, Uri};
-use percent_encoding::{AsciiSet, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-/// Target path of the page's form.
+use super::languages_page;
+use super::position_endpoint::{language_of, room_of};
+
+/// Path of the page and of the choice.
 pub(crate) const PATH: &str = "/.well-known/anteroom/language";
 
 /// Lifetime of the cookie in seconds: longer than a sale, and not for ever.
@@ -47,17 +50,52 @@ impl Choice {
     /// is `host`, that of the request. Returns `None` without a language of ours.
     #[must_use]
     pub(crate) fn of(query: &str, headers: &HeaderMap, host: &str) -> Option<Self> {
-        let field = |name: &str| {
-            let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-            pairs
-                .find(|(key, _)| *key == name)
-                .and_then(|(_, value)| decoded(value))
-        };
-        let language = Language::of_tag(&field("to")?)?;
-        let back = field("back").or_else(|| referer(headers, host));
-        let back = safe_target(back.as_deref().unwrap_or(FRONT)).into_owned();
+        let language = Language::of_tag(&field(query, "to")?)?;
+        let back = back_of(query, headers, host);
         Some(Self { language, back })
     }
+}
+
+/// Returns the way back to the page.
+fn back_of(query: &str, headers: &HeaderMap, host: &str) -> String {
+    let back = field(query, "back").filter(|back| !back.is_empty());
+    let back = back.or_else(|| referer(headers, host));
+    safe_target(back.as_deref().unwrap_or(FRONT)).into_owned()
+}
+
+/// Returns a field of a query (without `?`).
+pub(super) fn field(query: &str, name: &str) -> Option<String> {
+    let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let (_, value) = pairs.find(|(key, _)| *key == name)?;
+    decoded(value)
+}
+
+/// Encodes a value of a query.
+pub(super) fn encoded(value: &str) -> String {
+    utf8_percent_encode(value, NON_ALPHANUMERIC).to_string()
+}
+
+/// Returns the query that the links of a page of `room` share: the room, the language, and the way
+/// back.
+pub(super) fn query_of(room: &str, language: Language, back: &str) -> String {
+    format!("room={room}&lang={}&back={}", language.tag(), encoded(back))
+}
+
+/// Builds the page with all languages; `None` if the query chooses one, or names no room.
+#[must_use]
+pub(crate) fn languages(
+    query: &str,
+    headers: &HeaderMap,
+    host: &str,
+    default: Language,
+) -> Option<Response<Bytes>> {
+    if field(query, "to").is_some() {
+        return None;
+    }
+    let room = room_of(query)?;
+    let language = language_of(query).unwrap_or(default);
+    let back = back_of(query, headers, host);
+    Some(languages_page::page(&room, host, language, &back))
 }
 
 /// Decodes a value of a form.
@@ -67,7 +105,8 @@ fn decoded(value: &str) -> Option<String> {
     Some(value.into_owned())
 }
 
-fn referer(headers: &HeaderMap, host: &str) -> Option<String> {
+/// Returns the path and query of the page that led here, if it is on this host.
+pub(crate) fn referer(headers: &HeaderMap, host: &str) -> Option<String> {
     let from: Uri = headers.get(REFERER)?.to_str().ok()?.parse().ok()?;
     let is_here = from
         .authority()
@@ -154,7 +193,6 @@ mod tests {
             "+%2Flamps",
             "%2F%09%2Fevil.example",
             "%2F%ff",
-            "",
         ] {
             check_back(&format!("to=de&back={back}"), None, "/");
         }
@@ -192,6 +230,24 @@ mod tests {
         for query in ["", "to=", "to=tlh", "back=%2F", "to=de%00"] {
             assert_eq!(Choice::of(query, &HeaderMap::new(), "a"), None, "{query}");
         }
+    }
+
+    #[test]
+    fn the_page_has_a_link_for_each_language_that_leads_back_with_the_fragment() {
+        let query = "room=shop&lang=de&back=%2Flamps%3Fa%3D1%23third";
+        let page = languages(query, &HeaderMap::new(), "shop.example", Language::English);
+        let page = String::from_utf8(page.unwrap().body().to_vec()).unwrap();
+        assert_eq!(page.matches(" hreflang=").count(), 18);
+        let link = "?room=shop&amp;to=fr&amp;back=%2Flamps%3Fa%3D1%23third\"";
+        assert!(page.contains(link), "{page}");
+        assert!(page.contains("<html lang=\"de\""));
+        let chosen = format!("{query}&to=fr");
+        assert!(languages(&chosen, &HeaderMap::new(), "a", Language::English).is_none());
+        check_back(
+            "to=fr&back=%2Flamps%3Fa%3D1%23third",
+            None,
+            "/lamps?a=1#third",
+        );
     }
 
     #[test]

@@ -1,11 +1,13 @@
 //! Endpoint that waiting pages poll for their position: its path, its query, and its responses.
 //!
 //! The caller finds the room, handles tickets and gets the verdict. The response to a waiting
-//! visitor is `cfWaitingRoom`, plus what only our page needs: its words, and the time until the
-//! next poll in milliseconds.
+//! visitor is `cfWaitingRoom`, plus what pages need: words, and the time until the next poll in
+//! milliseconds. Our own page adds `k=` to its query and gets less: only what it shows, and of that
+//! only what is new to it.
 
-use crate::page::{WaitingView, Words};
+use crate::page::{TURN_SCRIPT, Texts, TurnView, TurnWords, WaitingView, Words};
 use anteroom_config::language::Language;
+use anteroom_room::queue_position::QueueReason;
 use anteroom_store::wire::waiting_status::WaitingBody;
 use bytes::Bytes;
 use http::header::{
@@ -68,9 +70,238 @@ struct StillWaiting {
     words: Words,
     /// `refreshIntervalSeconds` before rounding: near the front, a visitor who polls more than a
     /// second late counts as gone.
-    ask_after_ms: Option<u64>,
+    ask_after_ms: u64,
     /// Whether the page should open an event stream as well.
     push: bool,
+}
+
+/// Returns the key of the texts that a page of ours has; `None` unless it is one. It is empty if
+/// the page has none yet.
+#[must_use]
+pub(crate) fn key_of(query: &str) -> Option<&str> {
+    let mut pairs = query.split('&');
+    pairs.find_map(|pair| pair.strip_prefix("k="))
+}
+
+/// Body of the response to our own page. Short names: hundreds of thousands of pages poll.
+#[derive(serde::Serialize)]
+struct Compact<'a> {
+    /// Key of the texts.
+    k: &'a str,
+    /// Milliseconds until the next poll.
+    ask: u64,
+    #[serde(skip_serializing_if = "is_false")]
+    push: bool,
+    /// Position, 1 = next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p: Option<u64>,
+    /// Time of the response and of the arrival; only with the texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    now: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    since: Option<u64>,
+    /// Texts for what only the script shows; only in the first response.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    t: Option<ScriptTexts>,
+    w: Slots<'a>,
+}
+
+/// Texts for what only the script shows.
+#[derive(serde::Serialize)]
+struct ScriptTexts {
+    soon: &'static str,
+    tagoff: &'static str,
+    off: &'static str,
+    cut: &'static str,
+    offtext: &'static str,
+    cuttext: &'static str,
+    retry: &'static str,
+    last: &'static str,
+    joined: &'static str,
+    part: &'static str,
+    updated: &'static str,
+    checked: &'static str,
+    check: &'static str,
+    message: &'static str,
+}
+
+impl ScriptTexts {
+    const fn of(language: Language) -> Self {
+        let texts = Texts::of(language);
+        Self {
+            soon: texts.any_moment,
+            tagoff: texts.tag_offline,
+            off: texts.heading_offline,
+            cut: texts.heading_cut,
+            offtext: texts.offline,
+            cuttext: texts.cut,
+            retry: texts.again,
+            last: texts.label_last,
+            joined: texts.joined,
+            part: texts.part,
+            updated: texts.updated,
+            checked: texts.checked,
+            check: texts.check,
+            message: texts.label_message,
+        }
+    }
+}
+
+/// Texts of the page by the ids of their elements.
+#[derive(serde::Serialize)]
+struct Slots<'a> {
+    #[serde(flatten)]
+    fixed: Option<Fixed<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    number: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    v1: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    v2: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    moved: Option<&'a str>,
+}
+
+/// Texts that stay the same from poll to poll.
+#[derive(serde::Serialize)]
+struct Fixed<'a> {
+    title: String,
+    tag: &'a str,
+    kind: &'a str,
+    heading: &'a str,
+    why: Option<&'a str>,
+    message: Option<&'a str>,
+    label: Option<&'a str>,
+    l1: Option<&'a str>,
+    l2: Option<&'a str>,
+    note: Option<&'a str>,
+    rise: Option<&'a str>,
+    bold: Option<&'a str>,
+    keep: Option<&'a str>,
+    steps: &'a [String],
+    big: bool,
+    full: bool,
+    loss: bool,
+    until: Option<u64>,
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde wants a function of a reference"
+)]
+const fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+/// Returns a key of texts: equal for equal ones, also on another node. FNV-1a, 32 bits: a page that
+/// kept old texts for new ones of the same key would be wrong until the next change, once in four
+/// billion changes.
+fn key_of_texts(texts: &[u8]) -> String {
+    let hash = texts.iter().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+    });
+    format!("{hash:08x}")
+}
+
+fn compact(view: &WaitingView<'_>, push: bool, known: &str) -> Bytes {
+    let words = Words::of(view);
+    let fact = |at: usize| words.facts.get(at);
+    let until = words.until.as_ref();
+    let is_early = matches!(view.position.reason, QueueReason::NotOpenYet { .. });
+    let fixed = Fixed {
+        title: words.title_pattern(view),
+        tag: words.tag.tag,
+        kind: words.tag.kind.class(),
+        heading: words.heading,
+        why: words.why.as_deref(),
+        message: words.message.as_deref(),
+        label: words.label,
+        l1: fact(0).map(|fact| fact.label),
+        l2: fact(1).map(|fact| fact.label),
+        note: words.note.as_deref(),
+        rise: words.rise.as_deref(),
+        bold: words.keep_title,
+        keep: words.keep.as_deref(),
+        steps: &words.steps,
+        big: words.is_big,
+        full: !view.has_queue(),
+        loss: words.is_loss,
+        until: until.filter(|_| is_early).map(|until| until.moment.at_ms),
+    };
+    let key = key_of_texts(&to_json(&fixed));
+    let is_new = key != known;
+    let since = words.since.as_ref().map(|since| since.at_ms);
+    to_json(&Compact {
+        k: &key,
+        ask: view.refresh_after().0,
+        push,
+        p: view.place(),
+        now: is_new.then_some(view.now.0),
+        since: since.filter(|_| is_new),
+        t: known.is_empty().then(|| ScriptTexts::of(view.language)),
+        w: Slots {
+            fixed: is_new.then_some(fixed),
+            number: words.number.as_deref(),
+            v1: fact(0).map(|fact| &*fact.value),
+            v2: fact(1).map(|fact| &*fact.value),
+            moved: words.moved.as_deref(),
+        },
+    })
+}
+
+/// Builds the response to a poll of our own page, with as few headers as possible. `known` is the
+/// key of the texts that the page has.
+#[must_use]
+pub fn still_waiting_page(view: &WaitingView<'_>, push: bool, known: &str) -> Response<Bytes> {
+    let mut response = Response::new(compact(view, push, known));
+    let headers = response.headers_mut();
+    let json = HeaderValue::from_static("application/json");
+    headers.insert(CONTENT_TYPE, json);
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Turn {
+    ends_at_ms: u64,
+    now_ms: u64,
+    can_extend: bool,
+}
+
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct InWaitingRoom {
+    in_waiting_room: bool,
+}
+
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct HoldsTurn {
+    cf_waiting_room: InWaitingRoom,
+    turn: Turn,
+    words: TurnWords,
+    /// Script of a turn, which our page runs. Its policy has the digest.
+    script: &'static str,
+}
+
+/// Builds the response to a poll of a visitor with a held turn, and to a request that extends it.
+/// Programs see from `inWaitingRoom` that they may enter.
+#[must_use]
+pub fn turn(view: &TurnView) -> Response<Bytes> {
+    let body = to_json(&HoldsTurn {
+        cf_waiting_room: InWaitingRoom {
+            in_waiting_room: false,
+        },
+        turn: Turn {
+            ends_at_ms: view.turn.ends_at.0,
+            now_ms: view.now.0,
+            can_extend: view.turn.can_extend,
+        },
+        words: TurnWords::of(view),
+        script: &TURN_SCRIPT,
+    });
+    response(StatusCode::OK, body)
 }
 
 /// Builds the response to a poll of a waiting visitor: 200, whatever the room's queueing status is,
@@ -80,7 +311,7 @@ pub fn still_waiting(view: &WaitingView<'_>, push: bool) -> Response<Bytes> {
     let body = to_json(&StillWaiting {
         body: view.body(),
         words: Words::of(view),
-        ask_after_ms: view.position.refresh_after.map(|span| span.0),
+        ask_after_ms: view.refresh_after().0,
         push,
     });
     let mut response = response(StatusCode::OK, body);
@@ -94,6 +325,41 @@ pub fn still_waiting(view: &WaitingView<'_>, push: bool) -> Response<Bytes> {
 #[must_use]
 pub fn not_waiting() -> Response<Bytes> {
     let body = Bytes::from_static(br#"{"cfWaitingRoom":{"inWaitingRoom":false}}"#);
+    response(StatusCode::OK, body)
+}
+
+#[derive(serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Entering {
+    cf_waiting_room: InWaitingRoom,
+    words: EnteringWords,
+}
+
+#[derive(serde::Serialize)]
+struct EnteringWords {
+    tag: &'static str,
+    heading: &'static str,
+    now: &'static str,
+    again: &'static str,
+    send: &'static str,
+}
+
+/// Builds the response to a poll of our own page whose visitor enters at once.
+#[must_use]
+pub fn entering(language: Language) -> Response<Bytes> {
+    let texts = Texts::of(language);
+    let body = to_json(&Entering {
+        cf_waiting_room: InWaitingRoom {
+            in_waiting_room: false,
+        },
+        words: EnteringWords {
+            tag: texts.tag_turn,
+            heading: texts.heading_turn,
+            now: texts.turn_now,
+            again: texts.turn_again,
+            send: texts.turn_send,
+        },
+    });
     response(StatusCode::OK, body)
 }
 
@@ -124,7 +390,8 @@ fn response(status: StatusCode, body: Bytes) -> Response<Bytes> {
 #[cfg(test)]
 mod tests {
     use crate::page::samples;
-    use anteroom_room::queue_position::QueueReason;
+    use anteroom_room::queue_position::{HeldTurn, QueueReason};
+    use anteroom_room::time::{DurationMs, Timestamp};
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
@@ -197,12 +464,72 @@ mod tests {
             let words = serde_json::to_value(Words::of(&view)).unwrap();
             assert_eq!(body["words"], words);
             assert_eq!(body["push"], json!(true));
+            // A room without a queue is asked again, because it may take visitors later.
             let polls = reason != QueueReason::Rejecting;
-            assert_eq!(
-                body["askAfterMs"],
-                if polls { json!(12_300) } else { Value::Null }
-            );
+            assert_eq!(body["askAfterMs"], if polls { 12_300 } else { 30_000 });
         }
+    }
+
+    #[test]
+    fn our_page_gets_texts_once_and_then_only_numbers() {
+        let mut view = samples::view(QueueReason::NotYourTurn);
+        let body = |view: &WaitingView<'_>, known: &str| -> Value {
+            serde_json::from_slice(still_waiting_page(view, false, known).body()).unwrap()
+        };
+        let first = body(&view, "");
+        assert_eq!(first["w"]["heading"], "You’re in line");
+        assert_eq!(first["w"]["title"], "{n} in line \u{b7} shop");
+        let key = first["k"].as_str().unwrap();
+        view.position.people_ahead = Some(411);
+        let second = body(&view, key);
+        assert_eq!(second["p"], 412);
+        assert_eq!(second["w"]["number"], "412");
+        assert_eq!(second["w"]["heading"], Value::Null);
+        let full = samples::view(QueueReason::Full);
+        assert_eq!(
+            body(&full, key)["w"]["heading"],
+            Value::Null,
+            "no flip-flop"
+        );
+        view.message = Some("Soon");
+        assert_eq!(body(&view, key)["w"]["message"], "Soon");
+    }
+
+    #[test]
+    fn a_poll_of_our_page_takes_less_than_300_bytes() {
+        let view = samples::view(QueueReason::NotYourTurn);
+        let first: Value =
+            serde_json::from_slice(still_waiting_page(&view, true, "").body()).unwrap();
+        let response = still_waiting_page(&view, true, first["k"].as_str().unwrap());
+        println!("{}", String::from_utf8_lossy(response.body()));
+        let headers = response.headers().iter();
+        let headers: usize = headers
+            .map(|(name, value)| name.as_str().len() + value.len() + 4)
+            .sum();
+        println!("body {}, headers {headers}", response.body().len());
+        assert!(response.body().len() + headers < 300);
+    }
+
+    #[test]
+    fn a_held_turn_has_its_times_and_words() {
+        let view = TurnView {
+            turn: HeldTurn {
+                ends_at: Timestamp(61_000),
+                can_extend: true,
+            },
+            now: Timestamp(1_000),
+            language: Language::English,
+            session_duration: DurationMs::from_secs(900),
+            is_renewed: true,
+        };
+        let body: Value = serde_json::from_slice(turn(&view).body()).unwrap();
+        assert_eq!(body["cfWaitingRoom"], json!({"inWaitingRoom": false}));
+        let expected = json!({"endsAtMs": 61_000, "nowMs": 1_000, "canExtend": true});
+        assert_eq!(body["turn"], expected);
+        assert_eq!(body["words"]["notYet"], "Not yet, hold it for 60 seconds");
+        assert_eq!(body["words"]["left10"], "10 seconds left to enter.");
+        let inside = "Inside you have 15 minutes. They start again with every page you open.";
+        assert_eq!(body["words"]["inside"], inside);
     }
 
     #[test]

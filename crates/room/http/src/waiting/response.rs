@@ -6,44 +6,73 @@ use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use crate::page::{CustomPage, Links, WaitingView};
+use anteroom_config::PageConfig;
 use aws_lc_rs::digest;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::header::{
-    CACHE_CONTROL, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_SECURITY_POLICY, CONTENT_TYPE,
-    HeaderMap, HeaderValue, REFERRER_POLICY, REFRESH, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_SECURITY_POLICY,
+    CONTENT_TYPE, HeaderMap, HeaderValue, REFERRER_POLICY, REFRESH, RETRY_AFTER, VARY,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderName, Response, StatusCode};
 
 use super::json::{JSON, retry_after, to_json};
 use super::kind::RequestKind;
-use super::{language_form, position_endpoint};
+use super::{cookies_page, gzip, language_form, leave, position_endpoint};
 
 /// `Content-Security-Policy` of our page: its own style and script by digest, requests and its form
-/// to its own site, nothing else. Framing is allowed: the owner may embed a guarded site.
-static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| {
+/// to its own site, pictures in the page, nothing else. Framing is allowed: the owner may embed a
+/// guarded site.
+static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| page_policy(&[]));
+
+fn page_policy(styles: &[&str]) -> HeaderValue {
+    let mut all = vec![&**crate::page::STYLE];
+    all.extend(styles);
+    let script = [&**crate::page::SCRIPT, &**crate::page::TURN_SCRIPT];
+    policy(&[("style-src", &all), ("script-src", &script)])
+}
+
+/// Returns a policy that allows these sources by digest, and requests to the own site.
+pub(super) fn policy(sources: &[(&str, &[&str])]) -> HeaderValue {
     let mut policy = "default-src 'none'; base-uri 'none'; form-action 'self'; \
                       connect-src 'self'; img-src data:"
         .to_owned();
-    let sources = [
-        ("style-src", &*crate::page::STYLE),
-        ("script-src", &*crate::page::SCRIPT),
-    ];
-    for (directive, source) in sources {
-        let digest = digest::digest(&digest::SHA256, source.as_bytes());
-        let digest = STANDARD.encode(digest.as_ref());
-        write!(policy, "; {directive} 'sha256-{digest}'").expect("writing to a String cannot fail");
+    for (directive, texts) in sources {
+        write!(policy, "; {directive}").expect("writing to a String cannot fail");
+        for text in *texts {
+            let digest = digest::digest(&digest::SHA256, text.as_bytes());
+            let digest = STANDARD.encode(digest.as_ref());
+            write!(policy, " 'sha256-{digest}'").expect("writing to a String cannot fail");
+        }
     }
     HeaderValue::try_from(policy).expect("base64 and directives are visible ASCII")
-});
+}
 
-/// Longest address of the page in its own form, in bytes. A longer one would make the page too
+/// Look of a room's page that its policy has to allow.
+#[derive(Clone, Debug)]
+pub struct Brand {
+    policy: HeaderValue,
+}
+
+impl Brand {
+    /// Returns the look of these settings; `None` if they need nothing of the policy.
+    #[must_use]
+    pub fn of(page: &PageConfig) -> Option<Self> {
+        let style = crate::page::accent_style(page.accent.as_ref()?);
+        let policy = page_policy(&[&style]);
+        Some(Self { policy })
+    }
+}
+
+/// Longest address of the page in its own links, in bytes. A longer one would make the page too
 /// large; `Referer` replaces it.
 const BACK_BYTES_MAX: usize = 256;
 
 /// Request headers on which the response depends.
-const VARIES: &str = "Accept, Accept-Language, Sec-Fetch-Dest, Sec-Fetch-Mode, Cookie";
+const VARIES: &str =
+    "Accept, Accept-Encoding, Accept-Language, Sec-Fetch-Dest, Sec-Fetch-Mode, Cookie";
 
 /// Capacity for all headers of a response.
 const HEADERS: usize = 16;
@@ -55,6 +84,8 @@ pub struct Answer {
     pub kind: RequestKind,
     /// Whether the request was a HEAD: same head, no body.
     pub is_head: bool,
+    /// Whether the client reads gzip.
+    pub has_gzip: bool,
     /// `queueing_status_code` of the room.
     pub queueing_status: StatusCode,
     /// `non_navigation_status_code` of the room.
@@ -68,6 +99,10 @@ pub struct Look<'a> {
     pub template: Option<&'a CustomPage>,
     /// Path and query of the request.
     pub target: &'a str,
+    /// Path and query of the visitor's entry after a form; empty = `target`.
+    pub entry: &'a str,
+    /// Look of the room's page, if it has one.
+    pub brand: Option<&'a Brand>,
 }
 
 /// Builds what all responses share. Otherwise the first visitor of a rush would wait for it.
@@ -90,6 +125,13 @@ pub fn respond(view: &WaitingView<'_>, answer: Answer, look: Look<'_>) -> Respon
     } else {
         (to_json(&view.body()), Some(JSON))
     };
+    let packed = if answer.has_gzip {
+        gzip::compress(&body)
+    } else {
+        None
+    };
+    let is_packed = packed.is_some();
+    let body = packed.unwrap_or(body);
     let length = body.len();
     let mut response = Response::new(if answer.is_head { Bytes::new() } else { body });
     *response.status_mut() = if answer.kind.has_queueing_status() {
@@ -102,6 +144,9 @@ pub fn respond(view: &WaitingView<'_>, answer: Answer, look: Look<'_>) -> Respon
     let headers = response.headers_mut();
     if let Some(content_type) = content_type {
         headers.insert(CONTENT_TYPE, content_type);
+    }
+    if is_packed {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     }
     if answer.is_head {
         headers.insert(CONTENT_LENGTH, HeaderValue::from(length));
@@ -121,14 +166,29 @@ pub fn respond(view: &WaitingView<'_>, answer: Answer, look: Look<'_>) -> Respon
 
 fn page(view: &WaitingView<'_>, look: Look<'_>, is_after_post: bool) -> String {
     let position = position_endpoint::url(view.room, view.language);
-    let mut back = language_form::safe_target(look.target);
+    let entry = match look.entry {
+        "" => "".into(),
+        entry => language_form::safe_target(entry),
+    };
+    // After a form, a way back to its address would be a GET that nobody wants.
+    let back = if entry.is_empty() {
+        look.target
+    } else {
+        look.entry
+    };
+    let mut back = language_form::safe_target(back);
     if back.len() > BACK_BYTES_MAX {
         back = "".into();
     }
+    let query = language_form::query_of(view.room, view.language, &back);
     let links = Links {
         position: &position,
         language: language_form::PATH,
+        languages: &format!("{}?{query}", language_form::PATH),
         back: &back,
+        entry: &entry,
+        cookies: &format!("{}?{query}", cookies_page::PATH),
+        leave: &format!("{}?{query}", leave::PATH),
     };
     match look.template {
         Some(template) => template.html(view, links, is_after_post),
@@ -142,10 +202,20 @@ fn mark_page(headers: &mut HeaderMap, view: &WaitingView<'_>, look: Look<'_>, is
     let tag = HeaderValue::from_static(view.language.tag());
     headers.insert(CONTENT_LANGUAGE, tag);
     if look.template.is_none() {
-        headers.insert(CONTENT_SECURITY_POLICY, POLICY.clone());
-    } else if let Some(seconds) = crate::page::reload_secs(view, is_after_post) {
-        headers.insert(REFRESH, HeaderValue::from(seconds));
+        let policy = look.brand.map_or(&*POLICY, |brand| &brand.policy);
+        headers.insert(CONTENT_SECURITY_POLICY, policy.clone());
+        return;
     }
+    let seconds = crate::page::reload_secs(view, is_after_post);
+    let refresh = match look.entry {
+        "" => HeaderValue::from(seconds),
+        entry => {
+            let entry = language_form::safe_target(entry);
+            let refresh = HeaderValue::try_from(format!("{seconds};url={entry}"));
+            refresh.unwrap_or_else(|_| HeaderValue::from(seconds))
+        }
+    };
+    headers.insert(REFRESH, refresh);
 }
 
 #[cfg(test)]

@@ -74,6 +74,7 @@ fn zero_unknown_and_empty_are_false_in_sections() {
                    {{^refreshIntervalSeconds}}no{{/refreshIntervalSeconds}}";
     check(refresh, QueueReason::Full, "yes");
     check(refresh, QueueReason::Rejecting, "no");
+    check("{{askAfterMs}}", QueueReason::Rejecting, "30000");
     check("{{^opensAt}}-{{/opensAt}}", QueueReason::Full, "-");
     check("{{#queueIsFull}}x{{/queueIsFull}}", QueueReason::Full, "");
 }
@@ -83,7 +84,7 @@ fn our_variables_are_in_the_visitors_language_and_escaped() {
     check(
         "{{heading}}|{{peopleAhead}}|{{position}}|{{admittedLastMinute}}|{{reason}}|{{message}}",
         QueueReason::Full,
-        "You are in line|412|413|38|full|&lt;b&gt;soon&lt;/b&gt;",
+        "You’re in line|412|413|38|full|&lt;b&gt;soon&lt;/b&gt;",
     );
     check(
         "{{opensAt}}",

@@ -187,7 +187,7 @@ impl<'a> Variables<'a> {
             "position" => optional_number(room().position),
             "peopleAhead" => optional_number(room().people_ahead.map(u64::from)),
             "reason" => text(&room().reason),
-            "message" => optional(self.view.message),
+            "message" => optional(self.view.message()),
             _ => return None,
         })
     }
@@ -216,7 +216,7 @@ impl<'a> Variables<'a> {
                 QueueReason::Recovering { .. } => moment(self.words()),
                 _ => Value::Unknown,
             },
-            "askAfterMs" => optional_number(position.refresh_after.map(|span| span.0)),
+            "askAfterMs" => Value::Number(view.refresh_after().0),
             "positionGraceSeconds" => Value::Number(view.position_grace.0 / 1_000),
             "isAfterPost" => Value::Switch(self.after_post),
             "positionUrl" => text(self.links.position),

@@ -1,8 +1,8 @@
 //! Removes comments, indentation and needless blanks from a page, a script or a style.
 //!
-//! It is no minifier: names stay, so that an error in a browser can be found in the source. It
-//! cannot parse texts in double quotes, template literals or regular expressions, so the script
-//! must not contain them. A test checks that.
+//! It is no minifier: only the functions of a script get short names, in the order of the source:
+//! `A`, `B` and so on. It cannot parse texts in double quotes, template literals or regular
+//! expressions, so the script must not contain them. A test checks that.
 
 /// Packs a page. Its lines begin and end with blocks, or end with a quote inside a tag that goes on
 /// after a blank.
@@ -18,10 +18,11 @@ pub(super) fn style(source: &str) -> String {
 /// Packs a script.
 pub(super) fn script(source: &str) -> String {
     let source = lines(source);
+    let names = names(&source);
     let mut packed = String::with_capacity(source.len());
     let mut rest = source.as_str();
     while let Some(at) = rest.find(['\'', ' ', '/']) {
-        packed.push_str(&rest[..at]);
+        push_renamed(&mut packed, &rest[..at], &names);
         let tail = &rest[at..];
         let taken = if tail.starts_with('\'') {
             let end = end_of_text(tail);
@@ -43,13 +44,45 @@ pub(super) fn script(source: &str) -> String {
         };
         rest = &tail[taken..];
     }
-    packed.push_str(rest);
+    push_renamed(&mut packed, rest, &names);
     // After these characters a line end means nothing: every statement has its semicolon.
     packed
         .replace(";\n", ";")
         .replace("}\n", "}")
         .replace("{\n", "{")
         .replace(",\n", ",")
+}
+
+/// Returns the functions of a script and their short names. Names of one capital letter, or of two,
+/// are not in use.
+fn names(source: &str) -> Vec<(&str, String)> {
+    let functions = source.lines().filter_map(|line| {
+        let (name, _) = line.strip_prefix("function ")?.split_once('(')?;
+        Some(name)
+    });
+    let letter = |at: usize| char::from(b'A' + u8::try_from(at % 26).unwrap_or_default());
+    let short = |at: usize| match at / 26 {
+        0 => letter(at).to_string(),
+        more => format!("{}{}", letter(more - 1), letter(at)),
+    };
+    let numbered = functions.enumerate();
+    numbered.map(|(at, name)| (name, short(at))).collect()
+}
+
+/// Appends code without texts, with the short names of functions. A name after a dot is a property.
+fn push_renamed(packed: &mut String, code: &str, names: &[(&str, String)]) {
+    let mut rest = code;
+    while let Some(at) = rest.find(is_of_name) {
+        packed.push_str(&rest[..at]);
+        let tail = &rest[at..];
+        let end = tail.find(|c| !is_of_name(c)).unwrap_or(tail.len());
+        let (word, after) = tail.split_at(end);
+        let is_property = packed.ends_with('.') || after.starts_with(':');
+        let known = names.iter().find(|(name, _)| *name == word && !is_property);
+        packed.push_str(known.map_or(word, |(_, short)| short));
+        rest = after;
+    }
+    packed.push_str(rest);
 }
 
 fn is_of_name(c: char) -> bool {
@@ -81,6 +114,7 @@ mod tests {
     use super::*;
 
     const SCRIPT: &str = include_str!("../../../templates/waiting.js");
+    const TURN_SCRIPT: &str = include_str!("../../../templates/turn.js");
 
     #[test]
     fn comments_and_blanks_are_removed_and_texts_stay() {
@@ -90,7 +124,10 @@ mod tests {
         assert_eq!(script(source), expected);
         assert_eq!(script(r"x = 'it\'s  ' + y;"), r"x='it\'s  '+y;");
         assert_eq!(script("var a = typeof b in c;"), "var a=typeof b in c;");
-        assert_eq!(script("function a() {\n}\nb();"), "function a(){}b();");
+        let source = "function first() { return a.first; }\nfirst();\nb = { first: 'first' };";
+        let expected = "function A(){return a.first;}A();b={first:'first'};";
+        assert_eq!(script(source), expected);
+        assert_eq!(script("function a() {\n}\nb();"), "function A(){}b();");
         assert_eq!(html("<p>a\n  <p>b <i>c</i>\n"), "<p>a<p>b <i>c</i>");
         assert_eq!(html("<p a=\"b\"\n  c=\"d\">e"), "<p a=\"b\" c=\"d\">e");
         assert_eq!(style("  a {\n\n b:c }\nd{}\n"), "a {\nb:c }d{}");
@@ -98,14 +135,16 @@ mod tests {
     }
 
     #[test]
-    fn the_script_has_no_syntax_that_packing_cannot_parse() {
-        assert!(!SCRIPT.contains('`') && !SCRIPT.contains('"'));
-        let mut lines = SCRIPT.lines().map(str::trim);
-        let is_comment = |line: &str| line.starts_with("//");
-        let odd = lines.find(|line| !is_comment(line) && line.contains("//"));
-        assert_eq!(odd, None, "a comment after code");
-        for sign in ["+ +", "- -", "(/", "= /", ", /"] {
-            assert!(!SCRIPT.replace("/*", "").contains(sign), "{sign}");
+    fn the_scripts_have_no_syntax_that_packing_cannot_parse() {
+        for script in [SCRIPT, TURN_SCRIPT] {
+            assert!(!script.contains('`') && !script.contains('"'));
+            let mut lines = script.lines().map(str::trim);
+            let is_comment = |line: &str| line.starts_with("//");
+            let odd = lines.find(|line| !is_comment(line) && line.contains("//"));
+            assert_eq!(odd, None, "a comment after code");
+            for sign in ["+ +", "- -", "(/", "= /", ", /"] {
+                assert!(!script.replace("/*", "").contains(sign), "{sign}");
+            }
         }
     }
 

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use anteroom_room::queue_position::QueueReason;
+use anteroom_config::PageConfig;
 use anteroom_room::rules::QueueingMethod;
 use anteroom_room::time::{DurationMs, Timestamp};
 
 use super::*;
 use crate::page::samples::{self, LINKS};
+use crate::waiting::position_endpoint;
 
 /// Most characters of an operator's message.
 const MESSAGE_CHARS_MAX: usize = 500;
@@ -20,6 +21,13 @@ const LONG: Links<'static> = Links {
     position: "/.well-known/anteroom/position?\
                room=a-room-with-a-name-that-is-as-long-as-the-name-of-a-room-can-be-&lang=zh-Hant",
     language: LINKS.language,
+    languages: "/.well-known/anteroom/language?\
+                room=a-room-with-a-name-that-is-as-long-as-the-name-of-a-room-can-be-&lang=zh-Hant\
+                &back=%2F0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+    entry: "",
+    cookies: "/.well-known/anteroom/cookies?room=shop&lang=en&back=%2Flamps%3Fcolour%3Dred",
+    leave: "/.well-known/anteroom/leave?\
+            room=a-room-with-a-name-that-is-as-long-as-the-name-of-a-room-can-be-&lang=zh-Hant",
     back: "/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
            0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
            0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
@@ -65,23 +73,22 @@ fn every_reason_is_on_its_page_in_every_language() {
     for (view, after_post) in views() {
         let page = html(&view, LONG, after_post);
         let words = Words::of(&view);
-        assert!(
-            page.contains(&escaped(&words.reason)),
-            "{:?}",
-            view.position.reason
-        );
+        if let Some(why) = &words.why {
+            assert!(page.contains(&marked(why)), "{:?}", view.position.reason);
+        }
         assert!(page.contains(&format!("<h1 id=\"heading\">{}</h1>", words.heading)));
         let own = page.replace(&*STYLE, "").replace(&*SCRIPT, "");
-        for mark in ["{{", "}}", "[[", "]]", "{time}", "{n}"] {
-            assert!(!own.contains(mark), "{mark} in {own}");
+        let shown = own.split_once("<header>").unwrap().1;
+        for mark in [
+            "{{", "}}", "[[", "]]", "{time}", "{n}", "{at}", "{noun}", "{1",
+        ] {
+            assert!(!shown.contains(mark), "{mark} in {shown}");
         }
         assert_eq!(own.matches("<h1").count(), 1);
         let tag = view.language.tag();
         assert!(own.contains(&format!("<html lang=\"{tag}\" dir=")), "{tag}");
-        let chosen = format!("<option value={tag} lang={tag} selected>");
-        assert!(own.contains(&chosen), "{chosen}");
-        assert_eq!(own.matches(" selected>").count(), 1);
-        assert_eq!(own.matches("<option ").count(), Language::ALL.len());
+        let link = "<a id=\"lang\" href=\"/.well-known/anteroom/language?";
+        assert!(own.contains(link), "{tag}");
     }
 }
 
@@ -115,7 +122,7 @@ fn every_name_of_the_template_has_a_value() {
 fn a_page_is_small_and_loads_nothing_from_other_hosts() {
     // The longest message: of plain characters, of the longest ones, and of those that escape to
     // the most bytes.
-    for (character, most) in [("e", 15_000), ("\u{1f3ab}", 16_500), ("\"", 17_500)] {
+    for (character, most) in [("e", 21_000), ("\u{1f3ab}", 22_500), ("\"", 23_500)] {
         let message = character.repeat(MESSAGE_CHARS_MAX);
         let mut largest = (0, String::new());
         for (view, after_post) in views() {
@@ -126,7 +133,9 @@ fn a_page_is_small_and_loads_nothing_from_other_hosts() {
             let page = html(&view, LONG, after_post);
             let what = format!("{:?} {:?}", view.language, view.position.reason);
             largest = largest.max((page.len(), what));
-            assert!(!page.contains("http:") && !page.contains("https:"));
+            // The name of a format, in the script.
+            let own = page.replace("http:/'+'/www.w3.org/2000/svg", "");
+            assert!(!own.contains("http:") && !own.contains("https:"));
             assert!(!page.contains("src=") && !page.contains("@import"));
             assert!(!page.contains("url("));
         }
@@ -154,24 +163,36 @@ fn scripts_and_styles_in_the_page_match_its_policy() {
 #[test]
 fn the_operators_message_is_on_the_page_only_if_there_is_one() {
     let mut view = samples::view(QueueReason::QueueAll);
-    let hidden = "<p class=\"notice\" hidden><strong>Message from the organiser:</strong> \
-                  <span id=\"message\" dir=\"auto\"></span></p>";
-    assert!(page(&view, false).contains(hidden));
+    let hidden = "<div class=\"box hold h\" hidden><p><b>Message from the organiser</b> \
+                  <p id=\"message\" dir=\"auto\"></div>";
+    let shown = hidden.replace(" hidden>", ">");
+    assert!(
+        page(&view, false)
+            .replace("</b><p", "</b> <p")
+            .contains(hidden)
+    );
     view.is_paused = true;
     view.message = Some("Back at 10:40");
-    let page = page(&view, false);
-    assert!(page.contains("<p class=\"notice\"><strong>Message from"));
-    assert!(page.contains("<span id=\"message\" dir=\"auto\">Back at 10:40</span>"));
-    assert!(page.contains("paused entry"));
+    let page = page(&view, false).replace("</b><p", "</b> <p");
+    assert!(page.contains(&shown.replace("</div>", "Back at 10:40</div>")));
+    assert!(page.contains("Entry is paused"));
 }
 
 #[test]
-fn only_after_a_post_the_page_has_a_notice() {
+fn only_after_a_post_the_page_has_a_notice_and_leads_to_the_entry() {
     let view = samples::view(QueueReason::Full);
-    let notice = "Your form was not sent.";
-    assert!(page(&view, true).contains(notice));
+    let notice = "Your form was not sent";
     assert!(!page(&view, false).contains(notice));
     assert!(!page(&view, false).contains(" data-post"));
+    let links = Links {
+        entry: "/cart",
+        ..LINKS
+    };
+    let page = html(&view, links, true);
+    assert!(page.contains(notice));
+    assert!(page.contains("so the site did not get it"));
+    assert!(page.contains("content=\"60;url=/cart\""));
+    assert!(page.contains("id=\"go\" class=\"btn\" href=\"/cart\""));
 }
 
 #[test]
@@ -189,53 +210,83 @@ fn names_messages_and_addresses_are_text_and_not_markup() {
     let as_text = "&quot;&gt;&lt;script&gt;alert(1)&lt;/script&gt;&amp;'{{words}}[[what]]";
     assert_eq!(
         page.matches(as_text).count(),
-        4,
-        "message, room twice, back"
+        3,
+        "message, and twice the name of the site"
     );
     assert_eq!(page.matches("</script>").count(), 1);
 }
 
 #[test]
-fn a_page_without_script_reloads_slowly_and_only_if_useful() {
+fn a_page_without_script_reloads_slowly() {
     let mut view = samples::view(QueueReason::Full);
-    assert_eq!(reload_secs(&view, false), Some(30));
-    assert_eq!(reload_secs(&view, true), Some(60));
+    assert_eq!(reload_secs(&view, false), 30);
+    assert_eq!(reload_secs(&view, true), 60);
     view.position.refresh_after = Some(DurationMs(44_001));
-    assert_eq!(reload_secs(&view, false), Some(45));
+    assert_eq!(reload_secs(&view, false), 45);
     view.position_grace = DurationMs::from_secs(50);
-    assert_eq!(reload_secs(&view, false), Some(25));
+    assert_eq!(reload_secs(&view, false), 25);
     view.position_grace = DurationMs::from_secs(10);
-    assert_eq!(reload_secs(&view, true), Some(20));
+    assert_eq!(reload_secs(&view, true), 20);
     let html = page(&view, false);
     let head = between(&html, "<head>", "</head>");
     let refresh = "<noscript><meta http-equiv=\"refresh\" content=\"20\"></noscript>";
     assert!(head.contains(refresh));
     assert_eq!(html.matches("http-equiv").count(), 1);
-    let rejected = page(&samples::view(QueueReason::Rejecting), false);
-    assert!(!rejected.contains("http-equiv"));
-    assert!(rejected.contains("data-ask=\"\""));
+}
+
+#[test]
+fn a_room_without_a_queue_checks_every_30_seconds_as_it_says() {
+    let view = samples::view(QueueReason::Rejecting);
+    assert_eq!(view.position.refresh_after, None);
+    let page = page(&view, false);
+    assert!(page.contains("This page checks every 30 seconds."));
+    assert!(page.contains("content=\"30\""));
+    assert!(page.contains("data-ask=\"30000\""));
+    assert!(!page.contains("id=\"leave\"") && !page.contains("is saved"));
 }
 
 #[test]
 fn a_line_without_a_value_is_hidden() {
     let rejected = page(&samples::view(QueueReason::Rejecting), false);
     let own = rejected.replace(&*SCRIPT, "");
-    assert_eq!(own.matches("<div hidden>").count(), 7, "{own}");
-    assert!(own.contains("<p class=\"notice\" hidden>"));
+    for line in [
+        "<dl class=\"h\" hidden>",
+        "id=\"moved\" class=\"soft\" hidden>",
+    ] {
+        assert!(own.contains(line), "{line} in {own}");
+    }
     let full = page(&samples::view(QueueReason::Full), false);
-    assert!(full.contains("<div><dt>People ahead of you<dd id=\"ahead\" class=\"big\">412<"));
-    assert!(full.contains("<div><dt>Let in during the last minute<dd id=\"moved\">38<"));
+    assert!(full.contains("<dd id=\"number\" class=\"big\">413<"));
+    assert!(full.contains("38 people went in during the last minute."));
     assert!(full.contains("10–20 minutes"));
+    let entry = "<time datetime=\"2026-08-01T09:51:00Z\" data-form=\"-\">09:51</time>–\
+                 <time datetime=\"2026-08-01T10:02:00Z\" data-form=\"\">10:02 UTC</time>";
+    assert!(full.contains(entry), "{full}");
 }
 
 #[test]
-fn french_has_a_space_before_a_colon() {
-    let mut view = samples::view(QueueReason::Full);
-    let label = "<footer><p>Last updated: <time";
-    assert!(page(&view, false).contains(label));
-    view.language = Language::French;
-    let label = "<footer><p>Dernière mise à jour\u{a0}: <time";
-    assert!(page(&view, false).contains(label));
+fn the_look_of_a_room_is_in_its_page() {
+    let settings = PageConfig {
+        title: Some("Festival <27>".to_owned()),
+        noun: Some("shop".to_owned()),
+        facts: vec!["Six <b> tickets".to_owned(), "Names".to_owned()],
+        help: Some("/help".to_owned()),
+        ..PageConfig::default()
+    };
+    let mut view = samples::view(QueueReason::OriginDown);
+    view.page = Some(&settings);
+    view.reference = Some([0x3f, 0x9a, 0x12, 0xc4]);
+    let english = page(&view, false);
+    assert!(english.contains("<title>413 in line · Festival &lt;27&gt;</title>"));
+    assert!(english.contains("The shop isn’t answering"));
+    assert!(english.contains("<p>Six &lt;b&gt; tickets</p><p>Names</p>"));
+    assert!(english.contains("<a href=\"/help\">Help</a>"));
+    assert!(english.contains("<code dir=\"ltr\">3F9A-12C4</code>"));
+    view.language = Language::German;
+    assert!(
+        !page(&view, false).contains("shop is"),
+        "a word of another language"
+    );
 }
 
 #[test]
@@ -252,31 +303,28 @@ fn extreme_values_still_make_a_page() {
 }
 
 #[test]
-fn the_script_uses_only_ids_texts_and_words_that_exist() {
-    let page = page(&samples::view(QueueReason::Full), false).replace(&*SCRIPT, "");
-    for call in ["el('", "put('", "line('", "local('", "label('"] {
-        for rest in SCRIPT.split(call).skip(1) {
+fn the_script_uses_only_ids_and_texts_that_exist() {
+    let settings = PageConfig {
+        facts: vec!["One".to_owned(), "Two".to_owned()],
+        ..PageConfig::default()
+    };
+    let mut view = samples::view(QueueReason::Full);
+    view.page = Some(&settings);
+    let page = page(&view, false).replace(&*SCRIPT, "");
+    let source = include_str!("../../../templates/waiting.js");
+    for call in ["el('", "put('", "say('", "on('"] {
+        for rest in source.split(call).skip(1) {
             let id = rest.split_once('\'').unwrap().0;
-            assert!(
-                page.contains(&format!("id=\"{id}\"")),
-                "there is no id {id}"
-            );
+            let is_id = !id.is_empty() && id.chars().all(char::is_alphanumeric);
+            let is_there = page.contains(&format!("id=\"{id}\""));
+            assert!(!is_id || is_there, "there is no id {id}");
         }
     }
-    for rest in SCRIPT.split("text('").skip(1) {
+    let first = position_endpoint::still_waiting_page(&view, false, "");
+    let first: serde_json::Value = serde_json::from_slice(first.body()).unwrap();
+    let calls = source.split(" text('").skip(1);
+    for rest in calls.chain(source.split("(text('").skip(1)) {
         let name = rest.split_once('\'').unwrap().0;
-        assert!(
-            page.contains(&format!(" data-{name}=\"")),
-            "there is no text {name}"
-        );
-    }
-    let words = Words::of(&samples::view(QueueReason::Full));
-    let words = serde_json::to_value(words).unwrap();
-    for use_of_words in [" w.", "(w.", "!w.", "[w."] {
-        for rest in SCRIPT.split(use_of_words).skip(1) {
-            let is_in_key = |c: &char| c.is_ascii_alphabetic();
-            let key: String = rest.chars().take_while(is_in_key).collect();
-            assert!(words.get(&key).is_some(), "the endpoint has no {key}");
-        }
+        assert!(first["t"].get(name).is_some(), "no text {name}");
     }
 }

@@ -1,7 +1,7 @@
 //! Words of all reasons in all languages.
 
 use anteroom_config::language::Language;
-use anteroom_room::queue_position::WaitRange;
+use anteroom_room::queue_position::{Loss, WaitRange};
 use anteroom_room::time::{DurationMs, Timestamp};
 
 use super::*;
@@ -20,7 +20,8 @@ fn each_reason_has_its_own_explanation_in_every_language() {
                 letters > 12,
                 "{reason:?} is hardly explained in {language:?}"
             );
-            let is_new = seen.insert(words.reason);
+            // Full and not yet one's turn follow each other every few seconds: one sentence.
+            let is_new = seen.insert(words.reason) || reason == QueueReason::NotYourTurn;
             assert!(
                 is_new,
                 "{reason:?} is explained like another in {language:?}"
@@ -54,19 +55,25 @@ fn an_unknown_number_is_shown_as_unknown_and_never_as_zero() {
     assert_eq!(words.ahead.as_deref(), Some("Not known yet"));
     assert_eq!(words.wait.as_deref(), Some("Not known yet"));
     assert_eq!(words.moved, None);
-    assert_eq!(words.title, "You are in line");
+    assert_eq!(words.title, "You’re in line \u{b7} shop");
+    assert_eq!(words.number.as_deref(), Some("Not known yet"));
+    assert!(!words.is_big);
 }
 
 #[test]
 fn the_title_begins_with_the_number_even_if_it_is_zero() {
     let mut view = samples::view(QueueReason::Full);
-    assert_eq!(Words::of(&view).title, "412 \u{b7} You are in line");
+    assert_eq!(Words::of(&view).title, "413 in line \u{b7} shop");
     view.position.people_ahead = Some(0);
     view.admitted_last_minute = Some(0);
     let words = Words::of(&view);
-    assert_eq!(words.title, "0 \u{b7} You are in line");
+    assert_eq!(words.title, "1 in line \u{b7} shop");
     assert_eq!(words.ahead.as_deref(), Some("Nobody"));
-    assert_eq!(words.moved.as_deref(), Some("Nobody"));
+    let nobody = "Nobody went in during the last minute.";
+    assert_eq!(words.moved.as_deref(), Some(nobody));
+    view.admitted_last_minute = Some(1);
+    let one = "One person went in during the last minute.";
+    assert_eq!(Words::of(&view).moved.as_deref(), Some(one));
 }
 
 #[test]
@@ -89,6 +96,8 @@ fn there_is_no_estimate_while_nobody_is_admitted() {
         let view = samples::view(reason);
         assert!(view.position.wait.is_some(), "the sample has an estimate");
         let wait = Words::of(&view).wait;
+        let entry = Words::of(&view).facts.len();
+        assert!(entry <= 2, "{reason:?}");
         let is_honest = wait.as_deref().is_none_or(|w| w.starts_with("Not known"));
         assert!(is_honest, "{reason:?}: {wait:?}");
     }
@@ -98,6 +107,7 @@ fn there_is_no_estimate_while_nobody_is_admitted() {
 fn a_rejected_visitor_gets_no_promise_of_a_position() {
     let words = Words::of(&samples::view(QueueReason::Rejecting));
     assert_eq!((words.kept, words.order), (None, None));
+    assert_eq!((words.number, words.label), (None, None));
     assert_eq!((words.ahead, words.waiting), (None, None));
     assert_eq!((words.since, words.moved), (None, None));
 }
@@ -118,7 +128,6 @@ fn a_pause_is_shown_in_every_language_if_it_is_the_reason() {
                 "{language:?} {reason:?}"
             );
             assert_eq!(view.reason() == "paused", is_shown, "{reason:?}");
-            assert_eq!(before.wait, during.wait);
         }
     }
 }
@@ -146,7 +155,7 @@ fn a_queue_in_random_order_shows_no_position() {
         let words = Words::of(&view);
         assert_eq!(words.ahead, None);
         assert_eq!(words.waiting.as_deref(), Some("1,204"));
-        assert_eq!(words.title, words.heading);
+        assert_eq!(words.title, format!("{} \u{b7} shop", words.heading));
     }
 }
 
@@ -172,4 +181,153 @@ fn a_time_that_never_comes_is_not_printed() {
         assert_eq!(words.until, None);
         assert!(words.reason.contains("yet"), "{}", words.reason);
     }
+}
+
+#[test]
+fn a_pause_does_not_count_in_the_estimate() {
+    let mut view = samples::view(QueueReason::QueueAll);
+    view.is_paused = true;
+    let words = Words::of(&view);
+    let wait = "10–20 minutes after entry continues";
+    assert_eq!(words.wait.as_deref(), Some(wait));
+    assert_eq!(
+        (words.heading, words.tag.tag),
+        ("Entry is paused", "Paused")
+    );
+    assert!(
+        words
+            .facts
+            .iter()
+            .all(|fact| fact.label != "Expected entry")
+    );
+    assert!(!words.is_big, "the sentence is the news");
+}
+
+#[test]
+fn a_queue_that_is_being_counted_has_no_numbers() {
+    let mut view = samples::view(QueueReason::Full);
+    view.position.is_counted = false;
+    let words = Words::of(&view);
+    assert_eq!(words.number.as_deref(), Some("Counting…"));
+    assert_eq!((words.facts.len(), words.is_big), (0, false));
+    assert!(
+        words
+            .note
+            .unwrap()
+            .starts_with("Your position and your wait appear")
+    );
+    assert_eq!(words.title, "You’re in line \u{b7} shop");
+}
+
+#[test]
+fn each_rise_has_its_own_sentence() {
+    let rises = [Rise::LimitLowered, Rise::Slower, Rise::EarlierVisitors];
+    let texts: std::collections::BTreeSet<_> = rises
+        .map(|rise| {
+            let mut view = samples::view(QueueReason::Full);
+            view.position.rise = Some(rise);
+            Words::of(&view).rise.unwrap()
+        })
+        .into();
+    assert_eq!(texts.len(), 3);
+    assert!(
+        texts
+            .iter()
+            .any(|text| text.contains("so that the site stays fast"))
+    );
+}
+
+#[test]
+fn a_loss_is_the_news_and_the_new_position_follows() {
+    let at = samples::OPENING;
+    let check = |loss: Loss, tag: &str, heading: &str, part: &str| {
+        let mut view = samples::view(QueueReason::NotYourTurn);
+        view.position.loss = Some(loss);
+        let words = Words::of(&view);
+        assert_eq!((words.tag.tag, words.heading), (tag, heading));
+        let why = words.why.unwrap();
+        assert!(why.contains(part), "{why}");
+        assert_eq!(words.label, Some("Your new position"));
+        assert!(words.is_loss && !words.is_big);
+    };
+    let session = Loss::Session { ended_at: at };
+    let part = "for 5 minutes, so your place inside went to the next person at {1785578400000}. \
+                You are back in line at the end.";
+    check(session, "Session ended", "Your session has ended", part);
+    let position = Loss::Position {
+        last_request_at: at,
+        ended_at: at,
+    };
+    check(
+        position,
+        "Position lost",
+        "You were away too long",
+        "given up at {1785",
+    );
+    for (is_near_front, part) in [(true, "one more turn."), (false, "at the end.")] {
+        let turn = Loss::Turn {
+            ended_at: at,
+            is_near_front,
+        };
+        check(turn, "Turn missed", "Your turn has passed", part);
+    }
+    check(
+        Loss::Revoked,
+        "Position ended",
+        "Your position was ended",
+        "contact help",
+    );
+}
+
+#[test]
+fn almost_there_needs_few_people_ahead_and_a_short_wait() {
+    let check = |ahead, high, expected: &str| {
+        let mut view = samples::view(QueueReason::NotYourTurn);
+        view.position.people_ahead = Some(ahead);
+        view.position.wait = Some(WaitRange {
+            low: DurationMs(0),
+            middle: DurationMs(0),
+            high: DurationMs::from_secs(high),
+        });
+        assert_eq!(Words::of(&view).heading, expected);
+    };
+    check(2, 60, "Almost there");
+    check(2, 600, "You’re in line");
+    check(200, 60, "You’re in line");
+}
+
+#[test]
+fn a_turn_is_promised_to_be_held_only_if_it_is() {
+    let mut view = samples::view(QueueReason::NotYourTurn);
+    view.position.people_ahead = Some(0);
+    view.position.wait = Some(WaitRange {
+        low: DurationMs(0),
+        middle: DurationMs(0),
+        high: DurationMs(0),
+    });
+    assert!(!Words::of(&view).keep.unwrap().contains("look away"));
+    view.turn_hold = Some(DurationMs::from_secs(60));
+    let keep = Words::of(&view).keep.unwrap();
+    assert!(keep.ends_with("If you look away, your turn is held for 60 seconds."));
+}
+
+#[test]
+fn before_a_draw_the_page_promises_to_take_part_and_not_five_minutes() {
+    let opens_at = samples::OPENING;
+    let mut view = samples::view(QueueReason::NotOpenYet { opens_at });
+    view.draw = true;
+    let words = Words::of(&view);
+    assert_eq!(words.steps.len(), 3);
+    assert_eq!(words.why, None);
+    let keep = words.keep.unwrap();
+    assert_eq!(
+        keep,
+        "Be back in this browser before {1785578400000}, and you still take part."
+    );
+    view.draw = false;
+    let words = Words::of(&view);
+    assert_eq!(words.steps.len(), 0);
+    assert!(words.keep.unwrap().contains("within 5 minutes"));
+    let labels: Vec<_> = words.facts.iter().map(|fact| fact.label).collect();
+    assert_eq!(labels, ["Opening time", "Your position in line"]);
 }
