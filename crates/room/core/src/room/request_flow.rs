@@ -7,9 +7,9 @@ use super::check_in::CheckInRequest;
 use super::{CheckIn, Room, Verdict, Visit};
 use crate::allocation::CounterKey;
 use crate::id::VisitorId;
-use crate::queue_position::QueuePosition;
+use crate::queue_position::{Loss, QueuePosition};
 use crate::ticket::{Standing, Ticket};
-use crate::time::Timestamp;
+use crate::time::{DurationMs, Timestamp};
 
 /// Properties of a request that a room needs.
 #[derive(Clone, Copy, Debug)]
@@ -84,8 +84,13 @@ pub struct RequestFlow {
     may_sync: bool,
     /// Whether it has waited for the parent with a ticket that was active.
     has_waited: bool,
+    /// Loss of the session or the position that the ticket had.
+    loss: Option<Loss>,
     stage: Stage,
 }
+
+/// Longest time after which a response mentions a loss. A visitor who comes back later has left.
+pub const LOSS_RECENT: DurationMs = DurationMs::from_secs(3_600);
 
 #[derive(Clone, Copy, Debug)]
 enum Stage {
@@ -104,6 +109,7 @@ impl RequestFlow {
             arrival,
             may_sync: true,
             has_waited: false,
+            loss: None,
             stage: match accepted {
                 Some(ticket) => Stage::CheckIn(ticket),
                 None => Stage::Arrived(arrival.ticket),
@@ -149,6 +155,23 @@ impl RequestFlow {
 
     /// Decides as far as possible at `now`.
     pub fn decide(&mut self, room: &mut Room, now: Timestamp) -> Step {
+        let step = self.step(room, now);
+        self.with_loss(step)
+    }
+
+    /// Returns the step with the loss, if the visitor is queued: it hears of it once, because its
+    /// new ticket is good.
+    fn with_loss(&self, step: Step) -> Step {
+        match step {
+            Step::Queue(Some(ticket), position) => {
+                let loss = self.loss;
+                Step::Queue(Some(ticket), QueuePosition { loss, ..position })
+            }
+            other => other,
+        }
+    }
+
+    fn step(&mut self, room: &mut Room, now: Timestamp) -> Step {
         let step = match self.stage {
             Stage::CheckIn(ticket) => self.check_in(ticket, room, now),
             Stage::Arrived(ticket) => {
@@ -173,7 +196,7 @@ impl RequestFlow {
             Stage::Visiting(visit) => {
                 let step = step_of(room.handle_number(visit, number, now));
                 room.assert_sound();
-                step
+                self.with_loss(step)
             }
             Stage::CheckIn(_) | Stage::Arrived(_) => self.decide(room, now),
         }
@@ -226,6 +249,10 @@ impl RequestFlow {
             standing == Standing::Waiting && !room.is_revoked(ticket.visitor)
         };
         let waiting = ticket.filter(is_good);
+        if waiting.is_none() {
+            let lost = self.arrival.ticket;
+            self.loss = lost.and_then(|ticket| loss_of(&ticket, room, now));
+        }
         self.may_sync = true;
         self.stage = Stage::Visiting(Visit {
             visitor: waiting.map_or(self.arrival.fresh, |ticket| ticket.visitor),
@@ -246,6 +273,24 @@ impl RequestFlow {
             Intent::Enter | Intent::Poll => room.handle_visit(visit, now),
         })
     }
+}
+
+/// Returns the loss of a visitor whose ticket is not good any more.
+fn loss_of(ticket: &Ticket, room: &Room, now: Timestamp) -> Option<Loss> {
+    let is_recent = |ended_at: Timestamp| ended_at <= now && now.since(ended_at) < LOSS_RECENT;
+    if room.is_revoked(ticket.visitor) {
+        return Some(Loss::Revoked);
+    }
+    if ticket.accepted_at.is_some() {
+        let ended_at = ticket.seats.ends_at()?.min(now);
+        return is_recent(ended_at).then_some(Loss::Session { ended_at });
+    }
+    let last_request_at = ticket.last_check_in_at;
+    let ended_at = last_request_at + room.rules.position_grace;
+    is_recent(ended_at).then_some(Loss::Position {
+        last_request_at,
+        ended_at,
+    })
 }
 
 fn step_of(verdict: Verdict) -> Step {

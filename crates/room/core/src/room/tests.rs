@@ -1,6 +1,7 @@
 //! Tests of one room against its own ledger, with an immediate round trip where the room needs one.
 
 mod announcements;
+mod losses;
 mod movers;
 mod order;
 mod refresh_interval;

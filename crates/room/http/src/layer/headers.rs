@@ -4,6 +4,7 @@
 use anteroom_config::language::Language;
 use anteroom_node::Pass;
 use anteroom_room::origin::OriginOutcome as CoreOutcome;
+use anteroom_room::room::request_flow::LOSS_RECENT;
 use anteroom_room::time::DurationMs;
 use http::Response;
 use http::header::{CACHE_CONTROL, HeaderMap, HeaderName, HeaderValue, SET_COOKIE};
@@ -25,9 +26,9 @@ const COMMANDS: [HeaderName; 2] = [
     HeaderName::from_static("cf-waiting-room-command"),
 ];
 
-/// Time for which a browser keeps a ticket beyond its end. The ticket itself has its end; a browser
-/// must not drop it early.
-const COOKIE_SLACK: DurationMs = DurationMs::from_secs(60);
+/// Time for which a browser keeps a ticket beyond its end, which is in the ticket itself. A visitor
+/// who comes back with an ended one learns what it lost.
+const COOKIE_SLACK: DurationMs = LOSS_RECENT;
 
 /// Adds the visitor's headers for the origin. Copies from the client were removed before.
 pub(super) fn add_visitor(route: &RoomRoute, pass: &Pass, headers: &mut HeaderMap) {
@@ -130,7 +131,7 @@ pub(super) fn add_waiting_ticket<R>(
     view: &WaitingView<'_>,
 ) {
     if let Some(ticket) = ticket {
-        let max_age = view.position_grace;
+        let max_age = view.position_grace + COOKIE_SLACK;
         set_ticket(route, response.headers_mut(), &ticket, max_age, scheme);
     }
 }

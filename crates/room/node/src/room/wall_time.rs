@@ -2,7 +2,7 @@
 //!
 //! No decision is made here. Seats and leases have room time only.
 
-use anteroom_room::queue_position::{QueuePosition, QueueReason};
+use anteroom_room::queue_position::{Loss, QueuePosition, QueueReason};
 use anteroom_room::rules::Rules;
 use anteroom_room::time::{DurationMs, Timestamp};
 
@@ -29,6 +29,17 @@ pub(super) fn in_wall_time(mut position: QueuePosition, clock: &dyn NodeClock) -
             convert(at);
         }
         _ => {}
+    }
+    match &mut position.loss {
+        Some(Loss::Session { ended_at } | Loss::Turn { ended_at, .. }) => convert(ended_at),
+        Some(Loss::Position {
+            last_request_at,
+            ended_at,
+        }) => {
+            convert(last_request_at);
+            convert(ended_at);
+        }
+        Some(Loss::Revoked) | None => {}
     }
     position
 }

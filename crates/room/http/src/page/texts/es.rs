@@ -36,12 +36,12 @@ pub(super) static TEXTS: Texts = Texts {
     tag_position: "Posición perdida",
     tag_missed: "Turno perdido",
     tag_revoked: "Posición anulada",
-    tag_cookies: "Todavía no está en la cola",
+    tag_cookies: "Aún fuera de la cola",
     tag_left: "Fuera de la cola",
     heading_line: "Está usted en la cola",
     heading_lot: "Está usted en la sala de espera",
     heading_near: "Ya falta poco",
-    heading_early: "Ha llegado pronto, y está bien así",
+    heading_early: "Ha llegado pronto, no hay problema",
     heading_paused: "El acceso está en pausa",
     heading_safe: "Su posición está a salvo",
     heading_rejecting: "No hay lugar en este momento",
@@ -76,8 +76,8 @@ pub(super) static TEXTS: Texts = Texts {
     counting_text: "Su posición y su espera aparecerán aquí en unos segundos. Quien llegó antes \
                     sigue delante, quien llegue después se pone detrás.",
     rise_title: "Más tiempo que antes",
-    rise_limit: "El organizador ha reducido cuántas personas entran por minuto, para que el área \
-                 {noun} siga siendo rápida. Su posición no ha cambiado.",
+    rise_limit: "El organizador ha reducido el número de personas que entran por minuto, para que \
+                 el área {noun} siga siendo rápida. Su posición no ha cambiado.",
     rise_slower: "Las personas que están dentro se quedan más tiempo que antes, por eso entran \
                   menos por minuto. Su posición no ha cambiado.",
     rise_earlier: "Personas que llegaron antes que usted han vuelto a la cola. Están delante de \

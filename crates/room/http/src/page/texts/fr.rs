@@ -98,9 +98,9 @@ pub(super) static TEXTS: Texts = Texts {
                    contactez l’aide avec votre référence.",
     loss_end: "Vous êtes de nouveau dans la file d’attente, à la fin.",
     not_sent: "Votre formulaire n’a pas été envoyé",
-    not_sent_text: "La file d’attente a commencé pendant l’envoi, rien n’a donc été reçu côté \
-                    {noun}. À votre tour, nous vous ramènerons au formulaire. Veuillez le remplir \
-                    et l’envoyer à nouveau.",
+    not_sent_text: "Vous avez rejoint la file d’attente pendant l’envoi, rien n’a donc été reçu \
+                    côté {noun}. À votre tour, nous vous ramènerons au formulaire. Veuillez le \
+                    remplir et l’envoyer à nouveau.",
     order_first: "Les premiers arrivés entrent les premiers.",
     order_draw: "À l’ouverture, l’ordre de toutes les personnes présentes est tiré au sort. Les \
                  suivantes se placent derrière.",
@@ -175,7 +175,7 @@ pub(super) static TEXTS: Texts = Texts {
     enter: "Entrer maintenant",
     not_yet: "Pas encore, garder mon tour {time}",
     extend: "Garder mon tour plus longtemps",
-    turn_inside: "À l’intérieur, vous avez {time}. Ce temps repart à zéro à chaque page que vous \
+    turn_inside: "À l’intérieur, vous avez {time}. Ce temps recommence à chaque page que vous \
                   ouvrez.",
     held_away: "Cette page était en arrière-plan, nous vous avons donc attendu avant d’entrer.",
     held_asked: "Vous nous avez demandé d’attendre. Entrez quand vous voulez.",

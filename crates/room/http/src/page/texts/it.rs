@@ -49,7 +49,7 @@ pub(super) static TEXTS: Texts = Texts {
     heading_safe: "La tua posizione è al sicuro",
     heading_rejecting: "Al momento non c’è posto",
     heading_offline: "Il tuo dispositivo è offline",
-    heading_cut: "Al momento nessuna connessione",
+    heading_cut: "Nessuna connessione al momento",
     heading_cookies: "Consenti i cookie",
     heading_turn: "È il tuo turno",
     heading_held: "Il tuo turno è riservato per te",
@@ -78,8 +78,8 @@ pub(super) static TEXTS: Texts = Texts {
     counting_text: "La tua posizione e la tua attesa compariranno qui tra pochi secondi. Chi è \
                     arrivato prima resta davanti, chi arriva dopo si mette dietro.",
     rise_title: "Più tempo di prima",
-    rise_limit: "L’organizzatore ha ridotto quante persone entrano al minuto, perché l’area {noun} \
-                 resti veloce. La tua posizione non è cambiata.",
+    rise_limit: "L’organizzatore ha ridotto il numero di persone che entrano al minuto, perché \
+                 l’area {noun} resti veloce. La tua posizione non è cambiata.",
     rise_slower: "Chi è dentro resta più a lungo di prima, quindi entrano meno persone al minuto. \
                   La tua posizione non è cambiata.",
     rise_earlier: "Persone arrivate prima di te sono tornate in coda. Sono davanti a te.",
@@ -89,7 +89,7 @@ pub(super) static TEXTS: Texts = Texts {
                     salvate per {time}, quindi la tua è scaduta alle {at}.",
     loss_turn: "Il tuo turno è rimasto riservato fino alle {at}. Non l’hai usato, quindi è entrata \
                 la persona successiva.",
-    loss_turn_near: "Sei ancora vicino all’inizio della coda, e avrai un altro turno.",
+    loss_turn_near: "Sei ancora vicino all’inizio della coda, e avrai ancora un turno.",
     loss_revoked: "L’organizzatore ha annullato la tua posizione. Se pensi che sia un errore, \
                    contatta l’assistenza indicando il tuo codice di riferimento.",
     loss_end: "Sei di nuovo in coda, alla fine.",
@@ -154,8 +154,8 @@ pub(super) static TEXTS: Texts = Texts {
               pagina continua a provare.",
     cut: "La tua posizione è al sicuro fino alle {at}. Questa pagina continua a provare.",
     again: "Riprova ora",
-    cookies: "Il tuo browser non ha conservato il cookie che salva la tua posizione. Senza non \
-              puoi stare in coda.",
+    cookies: "Il tuo browser non ha conservato il cookie che salva la tua posizione. Senza questo \
+              cookie non puoi stare in coda.",
     cookies_1: "Apri le impostazioni del browser per questo sito.",
     cookies_2: "Consenti i cookie. Il nostro contiene la tua posizione e nient’altro.",
     cookies_3: "Torna qui e riprova.",

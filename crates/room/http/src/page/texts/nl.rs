@@ -76,8 +76,8 @@ pub(super) static TEXTS: Texts = Texts {
     counting_text: "Uw positie en uw wachttijd verschijnen hier over enkele seconden. Wie voor u \
                     kwam, blijft voor u; wie later komt, staat achter u.",
     rise_title: "Langer dan eerst",
-    rise_limit: "De organisator heeft verlaagd hoeveel mensen er per minuut naar binnen gaan, \
-                 zodat de {noun}-server snel blijft. Uw positie is niet veranderd.",
+    rise_limit: "De organisator laat minder mensen per minuut binnen, zodat de {noun}-server snel \
+                 blijft. Uw positie is niet veranderd.",
     rise_slower: "De mensen binnen blijven langer dan eerst, dus gaan er per minuut minder naar \
                   binnen. Uw positie is niet veranderd.",
     rise_earlier: "Mensen die voor u kwamen, zijn teruggekeerd in de wachtrij. Zij staan voor u.",

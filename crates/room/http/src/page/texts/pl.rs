@@ -79,7 +79,7 @@ pub(super) static TEXTS: Texts = Texts {
     heading_line: "Jesteś w kolejce",
     heading_lot: "Jesteś w poczekalni",
     heading_near: "Już prawie",
-    heading_early: "Jesteś przed czasem i to nic złego",
+    heading_early: "Jesteś przed czasem i to w porządku",
     heading_paused: "Wpuszczanie jest wstrzymane",
     heading_safe: "Twoje miejsce jest bezpieczne",
     heading_rejecting: "W tej chwili nie ma miejsca",
@@ -88,7 +88,7 @@ pub(super) static TEXTS: Texts = Texts {
     heading_cookies: "Zezwól na pliki cookie",
     heading_turn: "Przyszła Twoja kolej",
     heading_held: "Twoja kolej na Ciebie czeka",
-    heading_session: "Twoja sesja się skończyła",
+    heading_session: "Twoja sesja dobiegła końca",
     heading_away: "Zbyt długa nieobecność",
     heading_missed: "Twoja kolej minęła",
     heading_revoked: "Twoje miejsce zostało odebrane",
@@ -115,20 +115,20 @@ pub(super) static TEXTS: Texts = Texts {
     rise_title: "Dłużej niż wcześniej",
     rise_limit: "Organizator zmniejszył liczbę osób wpuszczanych co minutę, dzięki czemu {noun} \
                  dalej działa szybko. Twoje miejsce się nie zmieniło.",
-    rise_slower: "Osoby w środku zostają dłużej niż wcześniej, więc co minutę wchodzi ich mniej. \
+    rise_slower: "Osoby w środku zostają dłużej niż wcześniej, więc co minutę wchodzi mniej osób. \
                   Twoje miejsce się nie zmieniło.",
     rise_earlier: "Do kolejki wróciły osoby, które przyszły przed Tobą. Stoją przed Tobą.",
     loss_session: "W ciągu {time} nie otwarto żadnej strony, a wtedy {noun} oddaje miejsce w \
                    środku następnej osobie. Stało się to o {at}.",
     loss_position: "Ostatni sygnał z tej przeglądarki dotarł o {last}. Miejsca są zapisane przez \
                     okres {time}, więc Twoje przepadło o {at}.",
-    loss_turn: "Twoja kolej czekała do {at}. Wejście nie nastąpiło, więc weszła następna osoba.",
+    loss_turn: "Twoja kolej czekała do {at}. Wtedy weszła następna osoba.",
     loss_turn_near: "Nadal jesteś blisko początku i Twoja kolej przyjdzie jeszcze raz.",
     loss_revoked: "Organizator odebrał Ci miejsce. Jeśli uważasz, że to błąd, skontaktuj się z \
                    pomocą i podaj swój numer referencyjny.",
     loss_end: "Jesteś znowu w kolejce, na końcu.",
     not_sent: "Twój formularz nie został wysłany",
-    not_sent_text: "Kolejka zaczęła się podczas wysyłania, więc {noun} go nie ma. Gdy przyjdzie \
+    not_sent_text: "Wysyłanie przerwała kolejka, więc {noun} nie ma tego formularza. Gdy przyjdzie \
                     Twoja kolej, wrócimy z Tobą do formularza. Wypełnij go i wyślij jeszcze raz.",
     order_first: "Kto przyszedł pierwszy, wchodzi pierwszy.",
     order_draw: "Przy otwarciu losujemy kolejność wszystkich, którzy tu są. Kto przyjdzie później, \

@@ -22,7 +22,7 @@ pub(super) static TEXTS: Texts = Texts {
     name: "Português",
     noun: "website",
     range: "{from}–{to}",
-    tag_moving: "A fila anda",
+    tag_moving: "Fila andando",
     tag_waiting: "Em espera",
     tag_paused: "Em pausa",
     tag_origin: "Problema no site",
@@ -63,11 +63,11 @@ pub(super) static TEXTS: Texts = Texts {
     early: "Deixe esta página aberta. Depois da abertura, ela leva você para dentro.",
     early_unknown: "O horário de abertura ainda não foi definido.",
     rejecting: "O serviço de {noun} está lotado e não tem fila no momento.",
-    store_away: "Uma parte desta sala de espera está fora do ar. Até que ela volte, ninguém novo \
+    store_away: "Uma parte desta sala de espera está fora do ar. Até que ela volte, mais ninguém \
                  entra, para não sobrecarregar o serviço de {noun}. Continuamos tentando, e esta \
                  página segue sozinha.",
     recovering: "Depois de uma falha, estamos contando de novo quem está dentro. Até terminar, \
-                 ninguém novo entra, para não sobrecarregar o serviço de {noun}.",
+                 mais ninguém entra, para não sobrecarregar o serviço de {noun}.",
     recovering_unknown: "Ainda não se sabe quanto tempo isso vai levar.",
     origin_down: "O serviço de {noun} não está respondendo direito no momento. Até que volte ao \
                   normal, não deixamos ninguém entrar, porque você só veria um erro. Você não \
@@ -76,8 +76,8 @@ pub(super) static TEXTS: Texts = Texts {
     counting_text: "Sua posição e sua espera aparecem aqui em alguns segundos. Quem chegou antes \
                     de você continua na frente, quem chegar depois fica atrás.",
     rise_title: "Mais tempo do que antes",
-    rise_limit: "O organizador reduziu quantas pessoas entram por minuto, para que o serviço de \
-                 {noun} continue rápido. Sua posição não mudou.",
+    rise_limit: "O organizador reduziu o número de pessoas que entram por minuto, para que o \
+                 serviço de {noun} continue rápido. Sua posição não mudou.",
     rise_slower: "Quem está dentro fica mais tempo do que antes, por isso menos pessoas entram por \
                   minuto. Sua posição não mudou.",
     rise_earlier: "Pessoas que chegaram antes de você voltaram para a fila. Elas estão na sua \
@@ -88,7 +88,7 @@ pub(super) static TEXTS: Texts = Texts {
                     por {time}, por isso a sua foi liberada às {at}.",
     loss_turn: "Sua vez ficou reservada até as {at}. Você não entrou, por isso a próxima pessoa \
                 entrou.",
-    loss_turn_near: "Você continua perto do início da fila e terá mais uma vez.",
+    loss_turn_near: "Você continua perto do início da fila e terá mais uma chance.",
     loss_revoked: "O organizador encerrou a sua posição. Se você acha que é um engano, fale com a \
                    ajuda e informe a sua referência.",
     loss_end: "Você está de novo na fila, no final.",
@@ -179,7 +179,7 @@ pub(super) static TEXTS: Texts = Texts {
     notify: "Quando for a sua vez:",
     sound: "Som",
     notification: "Notificação",
-    facts: "Bom saber",
+    facts: "É bom saber",
     next: "Próximo",
     fact_of: "{n} de {m}",
     leave: "Sair da fila",

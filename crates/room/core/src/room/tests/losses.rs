@@ -1,0 +1,93 @@
+//! Tests of what a visitor loses, and that the next response mentions it once.
+
+use super::super::request_flow::{Intent, RequestFlow, Step, VisitorArrival};
+use super::*;
+use crate::queue_position::Loss;
+
+/// Returns a room of one seat that another visitor holds, with sessions of 10 s.
+fn taken() -> Pair {
+    let mut pair = Pair::new(Rules {
+        session_duration: DurationMs(10_000),
+        ..rules(1, 1_000)
+    });
+    pair.admit();
+    pair
+}
+
+/// Sends a request for a page, with round trips as far as it needs them.
+fn request(pair: &mut Pair, ticket: Ticket) -> (Ticket, QueuePosition) {
+    let mut flow = RequestFlow::new(VisitorArrival {
+        ticket: Some(ticket),
+        fresh: VisitorId([0x77; 16]),
+        is_navigation: true,
+        gets_page: true,
+        intent: Intent::Enter,
+    });
+    loop {
+        match flow.decide(&mut pair.room, pair.now) {
+            Step::NotActive => {}
+            Step::SyncWithParent => {
+                pair.sync();
+                flow.set_may_sync(false);
+            }
+            Step::Queue(Some(ticket), position) => return (ticket, position),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn an_ended_session_is_mentioned_once() {
+    let mut pair = taken();
+    let mut lost = pair.queue(None).0;
+    lost.accepted_at = Some(START);
+    lost.seats.put(Seat {
+        data_center: DataCenterId(1),
+        ends_at: START + DurationMs(5_000),
+        epoch: Epoch(0),
+    });
+    pair.wait(7_000);
+    let (ticket, position) = request(&mut pair, lost);
+    let ended_at = START + DurationMs(5_000);
+    assert_eq!(position.loss, Some(Loss::Session { ended_at }));
+    assert_ne!(
+        ticket.visitor, lost.visitor,
+        "it is at the end of the queue"
+    );
+    assert_eq!(request(&mut pair, ticket).1.loss, None);
+}
+
+#[test]
+fn a_position_that_ended_is_mentioned_for_an_hour() {
+    let after = |ms: u64| {
+        let mut pair = Pair::new(Rules {
+            queue_all: true,
+            ..rules(1, 1_000)
+        });
+        let waiting = pair.queue(None).0;
+        pair.wait(ms);
+        request(&mut pair, waiting).1.loss
+    };
+    let grace = Rules::default().position_grace;
+    let loss = Loss::Position {
+        last_request_at: START,
+        ended_at: START + grace,
+    };
+    assert_eq!(after(grace.0), None);
+    assert_eq!(after(grace.0 + 1), Some(loss));
+    assert_eq!(after(grace.0 + 3_600_000), None);
+}
+
+#[test]
+fn a_session_that_was_revoked_is_mentioned() {
+    let mut pair = Pair::new(rules(1, 1_000));
+    let active = pair.admit();
+    pair.room.handle_revoke(active, pair.now);
+    let rules = *pair.room.rules();
+    pair.change_rules(Rules {
+        queue_all: true,
+        ..rules
+    });
+    let position = request(&mut pair, active).1;
+    assert_eq!(position.loss, Some(Loss::Revoked));
+}
