@@ -132,7 +132,9 @@ async fn a_navigation_that_a_service_worker_passes_on_shows_the_waiting_page() {
         .await;
     let neighbour = take_seat(&scene).await;
     browser.reload().await;
-    until_in_line(&browser).await;
+    browser
+        .until_shows("#heading", "Your session has ended")
+        .await;
     neighbour.leave().await;
     browser.until_shows("#shop", "The app").await;
     scene.check_limits();

@@ -80,7 +80,7 @@ async fn without_scripts_the_page_is_complete_and_its_link_enters() {
     for line in [
         "Moving",
         "Your position in line",
-        "Estimated wait",
+        "Counting…",
         "Your position is saved.",
         "Check now",
         "This page checks again by itself every 20 seconds.",

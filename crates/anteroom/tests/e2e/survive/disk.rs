@@ -39,7 +39,7 @@ pub(super) async fn assert_unavailable(stage: &Stage, operator: &Operator) {
     assert_eq!(page.headers["anteroom-reason"], "store_unavailable");
     let text = page.text();
     assert!(
-        text.contains("A part of this waiting room is not reachable"),
+        text.contains("A part of this waiting room can’t be reached"),
         "{text}"
     );
     assert!(operator.shows("anteroom_lease_live", 0.0).await);

@@ -35,7 +35,7 @@ async fn while_the_origin_is_down_nobody_is_admitted_and_seats_are_kept() {
     let page = stage.newcomer().navigate("/").await;
     assert_eq!(page.headers["anteroom-reason"], "origin_down");
     let text = page.text();
-    assert!(text.contains("not answering properly"), "{text}");
+    assert!(text.contains("isn’t answering properly"), "{text}");
     let operator = stage.operator();
     let degraded = "anteroom_degraded{room=\"main\",reason=\"origin_down\"}";
     assert_eq!(operator.metric(degraded).await, Some(1.0));

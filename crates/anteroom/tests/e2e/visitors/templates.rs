@@ -16,7 +16,7 @@ async fn an_operators_page_gets_its_variables_and_a_refresh_header() {
     assert_eq!(response.status, 202);
     assert_eq!(
         response.text(),
-        "<title>You’re in line</title>0 ahead full false main"
+        "<title>You’re in line</title>0 ahead full true main"
     );
     assert_eq!(response.headers["refresh"], "30");
     assert!(!response.headers.contains_key("content-security-policy"));

@@ -16,8 +16,11 @@ use crate::watermark::BUCKET;
 /// Time after a second of arrival until all its visitors are counted: the page polls after a
 /// second, and a report takes up to two and a half to reach the root and come back.
 const COUNTED_AFTER: DurationMs = DurationMs(4_000);
-/// Part of a wait or a position by which it may differ from what was announced.
-const SAME_PART: u32 = 10;
+/// Part of a wait by which it may differ from what was announced.
+const SAME_WAIT_PART: u64 = 10;
+/// Part of a position by which it may be later than what was announced. A position must be right
+/// to this part.
+const SAME_POSITION_PART: u32 = 20;
 /// Difference of two times of admission that is none.
 const SAME_TIME: DurationMs = DurationMs::from_secs(20);
 /// Difference of two positions that is none.
@@ -43,7 +46,7 @@ impl Room {
         let position = NonZeroU32::MIN.saturating_add(ahead);
         match before.position {
             Some(known) if position > known => {
-                let same = SAME_PEOPLE.max(known.get() / SAME_PART);
+                let same = SAME_PEOPLE.max(known.get() / SAME_POSITION_PART);
                 if position.get() > known.get().saturating_add(same) {
                     announced.position = Some(position);
                     announced.rise = Some(Rise::EarlierVisitors);
@@ -59,7 +62,7 @@ impl Room {
             return announced;
         };
         let (at, known_at) = (next.time(arrived_at), known.time(arrived_at));
-        let same = DurationMs(at.since(now).0 / u64::from(SAME_PART)).max(SAME_TIME);
+        let same = DurationMs(at.since(now).0 / SAME_WAIT_PART).max(SAME_TIME);
         if !self.giving_up.is_known() {
             // Another node may know more.
             announced.admission = Some(known);

@@ -78,14 +78,16 @@ impl Room {
         } else {
             Announced::default()
         };
-        let wait = if has_order {
-            let admission = announced.admission.map(|after| after.time(arrived_at));
+        let position = announced.position.map(|position| position.get() - 1);
+        let admission = announced.admission.map(|after| after.time(arrived_at));
+        let wait = if is_counted && has_order {
             admission.map(|at| WaitRange::around(at.since(now)))
         } else {
             expected
         };
         let position = QueuePosition {
-            people_ahead: announced.position.map(|position| position.get() - 1),
+            // Before all are counted it is a number that may still rise, and pages do not show it.
+            people_ahead: position.or(has_order.then_some(ahead)),
             people_waiting,
             wait,
             refresh_after: Some(ask_after),
