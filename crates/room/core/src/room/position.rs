@@ -17,9 +17,6 @@ use crate::watermark::{people_before, people_beside};
 
 /// Shortest refresh interval.
 const REFRESH_AFTER_MIN: DurationMs = DurationMs(1_000);
-/// Interval from which a visitor counts as one that keeps its own interval. Shorter ones are those
-/// of visitors who come closer to the front.
-const SLOW_POLLER: DurationMs = DurationMs::from_secs(25);
 /// Refreshes per second when a room opens: the waiting visitors are spread accordingly.
 const OPENING_REFRESHES_PER_SECOND: u64 = 5_000;
 
@@ -121,18 +118,10 @@ impl Room {
             // Nobody would learn that it is counted here.
             return ticket.counted_until;
         }
-        // Phones let pages in the background poll once a minute, whatever the reply says. The turn
-        // of such a visitor waits for it, or it would never come while others poll every second.
-        let kept = now.since(ticket.last_check_in_at).min(REFRESH_AFTER_LAST);
-        let interval = if kept < SLOW_POLLER {
-            ask_after
-        } else {
-            ask_after.max(kept)
-        };
         let interval = if visit.gets_page {
-            interval.max(PAGE_RELOAD)
+            ask_after.max(PAGE_RELOAD)
         } else {
-            interval
+            ask_after
         };
         Some(self.waiting.handle_refresh(&ticket, rank, interval, now))
     }
