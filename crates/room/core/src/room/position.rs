@@ -84,7 +84,7 @@ impl Room {
         };
         let position = QueuePosition {
             // Before all are counted it is a number that may still rise, and pages do not show it.
-            people_ahead: position.or(has_order.then_some(ahead)),
+            people_ahead: position.or_else(|| has_order.then_some(ahead)),
             people_waiting,
             wait,
             refresh_after: Some(ask_after),
