@@ -32,7 +32,11 @@ impl Ledger {
             latest.is_none_or(|latest| request.sent_at <= latest)
         };
         if is_trusted {
+            let step = request.sent_at.since(self.clock_at);
             self.clock_at = self.clock_at.max(request.sent_at);
+            if !was_trusted {
+                self.catch_up(step);
+            }
         }
         // A request that does not name this incarnation may be old and late.
         if is_trusted && request.parent == Some(self.incarnation) {
@@ -44,6 +48,16 @@ impl Ledger {
                 is_trusted && epoch.is_some() && request.witnessed_epoch == epoch;
         }
         is_trusted
+    }
+
+    /// Makes up for a time in which the clock stood still because no child had a trusted one: those
+    /// who reported meanwhile were not ahead.
+    fn catch_up(&mut self, step: DurationMs) {
+        let children = self.children.values_mut().map(|child| &mut child.waiting);
+        let departed = self.departed.iter_mut().map(|gone| &mut gone.waiting);
+        for waiting in children.chain(departed) {
+            waiting.catch_up(step);
+        }
     }
 
     /// Records a child's report, in absolute counts; takes the lists out of the request.

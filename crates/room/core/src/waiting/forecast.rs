@@ -278,6 +278,14 @@ impl ReportedWaiting {
         reported.followed(clock_at)
     }
 
+    /// Makes up for a step of the other clocks that stood still before.
+    pub(crate) fn catch_up(&mut self, step: DurationMs) {
+        if self.ahead_ms > 0 {
+            let step = i64::try_from(step.0).unwrap_or(i64::MAX);
+            self.ahead_ms = self.ahead_ms.saturating_sub(step).max(0);
+        }
+    }
+
     /// Returns the visitors who are in the sums.
     pub(crate) fn counts(&self) -> WaitingCounts {
         self.forecast.counts_at(self.counted_at)
@@ -385,6 +393,21 @@ mod tests {
         assert_eq!(totals(&sum, [0, 1_500]), [3, 6]);
         let late = before + DurationMs(82_000);
         assert!(WaitingForecast::sum([(&one, late)].into_iter(), late).is_empty());
+    }
+
+    #[test]
+    fn a_report_from_while_the_clock_stood_still_runs_out_when_it_says() {
+        // The ledger's clock stands at NOW while a child reports a minute later.
+        let sent_at = NOW + DurationMs(60_000);
+        let forecast = WaitingForecast::constant(&counts(&[(1, 4)]), sent_at);
+        let mut reported = ReportedWaiting::new(forecast, sent_at, NOW);
+        assert_eq!(reported.counts().total(), 4);
+        let step = DurationMs(90_000);
+        reported.catch_up(step);
+        let later = reported.followed(NOW + step);
+        assert_eq!(later.counts().total(), 4, "30 s after the report");
+        let end = sent_at + DurationMs(OVER_AFTER);
+        assert_eq!(later.followed(end).counts().total(), 0);
     }
 
     #[test]
