@@ -6,9 +6,9 @@
 //! who wait give up.
 //!
 //! A visitor who is active either still opens pages, which extends its seat, or has left. Its seat
-//! tells which of the two: most of those who have sent nothing for a quarter of a seat have left,
-//! and their seats end when their tickets say. The others leave at the rate at which visitors left
-//! a little earlier.
+//! tells which of the two: those who have sent nothing for half of a seat have left, and their
+//! seats end when their tickets say. The others leave at the rate at which visitors left a little
+//! earlier.
 
 mod giving_up;
 

@@ -23,6 +23,8 @@ const WEIGHT: u64 = 8;
 pub struct GivingUp {
     /// Admissions so far.
     admitted: u64,
+    /// Time of the first snapshot.
+    since: Option<Timestamp>,
     mark: Option<Mark>,
     /// Millionths in a second; `None` before the first count.
     rate: Option<u64>,
@@ -43,6 +45,7 @@ impl GivingUp {
     #[cfg(test)]
     pub(crate) fn known(rate: u64) -> Self {
         Self {
+            since: Some(Timestamp::ZERO),
             rate: Some(rate),
             ..Self::default()
         }
@@ -55,16 +58,19 @@ impl GivingUp {
         self.rate.unwrap_or(0)
     }
 
-    /// Whether it is known.
+    /// Whether this node has watched the queue for long enough to know it. A short queue has no
+    /// rate, however long it is watched.
     #[must_use]
-    pub fn is_known(&self) -> bool {
-        self.rate.is_some()
+    pub fn is_settled(&self, now: Timestamp) -> bool {
+        let has_watched = |since: Timestamp| now.since(since) > COUNT_EVERY + COUNT_EVERY;
+        self.rate.is_some() || self.since.is_some_and(has_watched)
     }
 
     /// Handles a snapshot, with the admissions since the last one.
     pub fn handle_snapshot(&mut self, snapshot: &Snapshot, admitted: u32) {
         self.admitted += u64::from(admitted);
         let now = snapshot.as_of;
+        self.since.get_or_insert(now);
         if let Some(mark) = self.mark {
             let passed = now.since(mark.at);
             if passed < COUNT_EVERY {

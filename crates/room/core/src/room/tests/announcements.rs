@@ -158,10 +158,19 @@ fn whatever_becomes_worse_has_a_reason() {
 }
 
 #[test]
-fn a_node_that_knows_little_changes_no_announcement() {
+fn a_node_changes_no_announcement_in_its_first_minute() {
     let (mut pair, before) = announced_before();
     pair.room.giving_up = GivingUp::default();
-    assert_eq!(announced(&pair, before, 99, 900), before);
+    pair.sync();
+    for (secs, is_changed) in [(0, false), (59, false), (2, true)] {
+        pair.wait(secs * 1_000);
+        let next = announced(&pair, before, 99, 900);
+        assert_eq!(
+            next != before,
+            is_changed,
+            "{secs} s later, in a queue of nobody"
+        );
+    }
 }
 
 #[test]
