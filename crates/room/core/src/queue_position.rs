@@ -13,7 +13,7 @@ pub struct QueuePosition {
     pub people_ahead: Option<u32>,
     /// Waiting visitors of this room, as far as this node knows.
     pub people_waiting: u32,
-    /// Estimated wait; `None` without measurements.
+    /// Estimated wait; `None` if nothing is known of it.
     pub wait: Option<WaitRange>,
     /// Time until the next refresh; `None` if a refresh is of no use (`reject`).
     pub refresh_after: Option<DurationMs>,

@@ -17,7 +17,7 @@ mod words;
 
 pub use custom::{BYTES_MAX as CUSTOM_PAGE_BYTES_MAX, CustomPage, Mistake};
 pub(crate) use html::{
-    Links, SCRIPT, STYLE, TURN_SCRIPT, accent_style, html, prepare, reload_secs,
+    Links, SCRIPT, STYLE, TURN_SCRIPT, accent_style, escaped, html, prepare, reload_secs,
 };
 pub(crate) use texts::Texts;
 pub use view::{TurnView, WaitingView};

@@ -46,23 +46,14 @@ impl Room {
         let turn = self.turn(visit.visitor, rank, ahead);
         let expected = self.wait(reason, turn, people_waiting, now);
         let jitter = self.identity.lottery_key.draw(visit.visitor, now.0);
-        let ask_after = self.ask_after(reason, turn, people_waiting, expected, jitter, now);
-        // The position must outlive the pause, and one refresh that gets lost.
-        let ask_after = ask_after.min(DurationMs(self.rules.position_grace.0 / 2));
-        let ask_after = if self.has_left {
-            // Another node has to count it before its count here runs out.
-            ask_after.min(REFRESH_AFTER_FIRST)
-        } else {
-            ask_after
-        };
         let has_order = self.is_order_known(reason);
-        let is_uncounted = visit.ticket.is_none() && is_moving(reason) && has_order;
-        let ask_after = if is_uncounted && self.rules.refresh_interval.is_none() {
-            // It counts from its next request on, so that those behind it learn where they are.
-            ask_after.min(REFRESH_AFTER_MIN + DurationMs(jitter % REFRESH_AFTER_MIN.0 / 2))
+        let ask_after = self.ask_after(reason, turn, people_waiting, expected, jitter, now);
+        let ask_after = if visit.ticket.is_none() && is_moving(reason) && has_order {
+            self.ask_newcomer_after(ask_after, jitter)
         } else {
             ask_after
         };
+        let ask_after = self.soon_enough(ask_after);
         let counted_until = self.count(visit, rank, ask_after, now);
         let is_counted = !has_order || is_counted(arrived_at, now);
         let announced = if has_order && is_counted {
@@ -75,7 +66,7 @@ impl Room {
         } else {
             Announced::default()
         };
-        let position = announced.position.map(|position| position.get() - 1);
+        let known_ahead = announced.position.map(|position| position.get() - 1);
         let admission = announced.admission.map(|after| after.time(arrived_at));
         let wait = if is_counted && has_order {
             admission.map(|at| WaitRange::around(at.since(now)))
@@ -84,7 +75,7 @@ impl Room {
         };
         let position = QueuePosition {
             // Before all are counted it is a number that may still rise, and pages do not show it.
-            people_ahead: position.or_else(|| has_order.then_some(ahead)),
+            people_ahead: known_ahead.or_else(|| has_order.then_some(ahead)),
             people_waiting,
             wait,
             refresh_after: Some(ask_after),
@@ -103,6 +94,27 @@ impl Room {
             seats: Seats::default(),
         };
         (position, ticket)
+    }
+
+    /// Returns the first interval of a newcomer. It counts from its next request on, so that those
+    /// behind it learn where they are.
+    fn ask_newcomer_after(&self, ask_after: DurationMs, jitter: u64) -> DurationMs {
+        if self.rules.refresh_interval.is_some() {
+            return ask_after;
+        }
+        ask_after.min(REFRESH_AFTER_MIN + DurationMs(jitter % REFRESH_AFTER_MIN.0 / 2))
+    }
+
+    /// Returns an interval that the position outlives.
+    fn soon_enough(&self, ask_after: DurationMs) -> DurationMs {
+        // One refresh may get lost.
+        let ask_after = ask_after.min(DurationMs(self.rules.position_grace.0 / 2));
+        if self.has_left {
+            // Another node has to count it before its count here runs out.
+            ask_after.min(REFRESH_AFTER_FIRST)
+        } else {
+            ask_after
+        }
     }
 
     /// Counts a visitor who refreshes after this interval. Returns the end of its count.
@@ -126,9 +138,9 @@ impl Room {
         Some(self.waiting.handle_refresh(&ticket, rank, interval, now))
     }
 
-    /// Returns how many visitors refresh before this one. Visitors of the same second have the same
+    /// Returns how many visitors refresh before this one. Visitors of the same rank have the same
     /// position. If all of them refreshed as late as the middle one, seats for the first would stay
-    /// empty. So each draws a number, only for the refresh.
+    /// empty. So each draws a number, for the refresh and the wait.
     fn turn(&self, visitor: VisitorId, rank: Timestamp, ahead: u32) -> u32 {
         let beside = people_beside(&self.snapshot.queue, rank);
         let drawn = self.identity.lottery_key.draw(visitor, rank.0);

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use anteroom_config::language::Language;
 use anteroom_node::{Intent, Outcome};
 use bytes::Bytes;
 use http::{Method, Request, Response};
@@ -64,6 +65,16 @@ async fn room_of<'a>(
         return NamedRoom::Open;
     }
     NamedRoom::Room(route)
+}
+
+/// Finds the room that `query` names, whatever its state.
+fn named<'a>(table: &'a RouteTable, query: &str, client: &Client) -> Option<&'a RoomRoute> {
+    table.by_name(&position_endpoint::room_of(query)?, client.host())
+}
+
+/// Returns the language that `query` names, or else the one that the visitor wants.
+fn language_of(route: &RoomRoute, query: &str, request: &Request<()>) -> Language {
+    position_endpoint::language_of(query).unwrap_or_else(|| route.language(request.headers()))
 }
 
 fn is_read(method: &Method) -> bool {
@@ -132,8 +143,7 @@ impl OwnPaths {
             }
             Outcome::Queue { ticket, position } => {
                 note_ticket(request, false);
-                let language = position_endpoint::language_of(query);
-                let language = language.unwrap_or_else(|| route.language(request.headers()));
+                let language = language_of(route, query, request);
                 let room = route.current();
                 let view = WaitingView {
                     host: client.host(),
@@ -202,15 +212,12 @@ fn explain_cookies(
     access: &mut AccessEntry<'_>,
 ) -> Response<Body> {
     let query = request.uri().query().unwrap_or_default();
-    let room = position_endpoint::room_of(query);
-    let route = room.and_then(|room| table.by_name(&room, client.host()));
-    let (Some(route), true) = (route, is_read(request.method())) else {
+    let (Some(route), true) = (named(table, query, client), is_read(request.method())) else {
         return error_page::error_response(request.headers(), RequestError::BadRequest);
     };
     access.set_room(route);
     access.set_verdict(Verdict::Cookies);
-    let language = position_endpoint::language_of(query);
-    let language = language.unwrap_or_else(|| route.language(request.headers()));
+    let language = language_of(route, query, request);
     cookies_page::page(query, client.host(), language).map(Body::full)
 }
 
@@ -225,20 +232,18 @@ fn remember_language(
         return error_page::error_response(request.headers(), RequestError::BadRequest);
     }
     let query = request.uri().query().unwrap_or_default();
-    let room = position_endpoint::room_of(query);
-    let route = room.and_then(|room| table.by_name(&room, client.host()));
-    let host = client.host();
-    if let Some(route) = route
-        && let language = route.language(request.headers())
-        && let Some(page) = language_form::languages(query, request.headers(), host, language)
-    {
+    let Some(route) = named(table, query, client) else {
+        return error_page::error_response(request.headers(), RequestError::BadRequest);
+    };
+    let (sent, host) = (request.headers(), client.host());
+    let shown = route.language(sent);
+    if let Some(page) = language_form::languages(query, sent, host, shown) {
         access.set_room(route);
         access.set_verdict(Verdict::Language);
         return page.map(Body::full);
     }
-    let choice = language_form::Choice::of(query, request.headers(), client.host());
-    let (Some(route), Some(choice)) = (route, choice) else {
-        return error_page::error_response(request.headers(), RequestError::BadRequest);
+    let Some(choice) = language_form::Choice::of(query, sent, host) else {
+        return error_page::error_response(sent, RequestError::BadRequest);
     };
     access.set_room(route);
     access.set_verdict(Verdict::Language);
@@ -261,15 +266,13 @@ fn leave_queue(
 ) -> Response<Body> {
     let query = request.uri().query().unwrap_or_default();
     let is_own = leave::is_of_this_site(request.headers(), client.host());
-    let room = position_endpoint::room_of(query);
-    let route = room.and_then(|room| table.by_name(&room, client.host()));
-    let (Some(route), true) = (route, is_own && request.method() == Method::POST) else {
+    let may_leave = is_own && request.method() == Method::POST;
+    let (Some(route), true) = (named(table, query, client), may_leave) else {
         return error_page::error_response(request.headers(), RequestError::BadRequest);
     };
     access.set_room(route);
     access.set_verdict(Verdict::Leave);
-    let language = position_endpoint::language_of(query);
-    let language = language.unwrap_or_else(|| route.language(request.headers()));
+    let language = language_of(route, query, request);
     let mut response = leave::left(query, client.host(), language).map(Body::full);
     headers::forget_ticket(route, &mut response, client.scheme);
     response

@@ -121,7 +121,8 @@ fn in_language(language: Language) -> String {
     source
 }
 
-fn escaped(text: &str) -> String {
+/// Escapes a text for HTML and for attributes in double quotes.
+pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")

@@ -9,8 +9,8 @@ use http::Response;
 use http::header::{HeaderValue, REFRESH};
 
 use super::language_form::{field, safe_target};
-use super::notice_page::{Notice, escaped, respond};
-use crate::page::Texts;
+use super::notice_page::{Notice, respond};
+use crate::page::{Texts, escaped};
 
 /// Path of the page, on every host that has a room.
 pub(crate) const PATH: &str = "/.well-known/anteroom/cookies";

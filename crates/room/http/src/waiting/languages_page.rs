@@ -5,8 +5,8 @@ use bytes::Bytes;
 use http::Response;
 
 use super::language_form::{PATH, encoded};
-use super::notice_page::{Notice, escaped, respond};
-use crate::page::Texts;
+use super::notice_page::{Notice, respond};
+use crate::page::{Texts, escaped};
 
 /// Builds the page for a visitor of `room`, with the way back.
 pub(super) fn page(room: &str, host: &str, chosen: Language, back: &str) -> Response<Bytes> {

@@ -8,8 +8,8 @@ use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, HeaderName, Response, Uri};
 
 use super::language_form::{field, safe_target};
-use super::notice_page::{Notice, escaped, respond};
-use crate::page::Texts;
+use super::notice_page::{Notice, respond};
+use crate::page::{Texts, escaped};
 
 /// Path of the form, on every host that has a room.
 pub(crate) const PATH: &str = "/.well-known/anteroom/leave";

@@ -12,7 +12,7 @@ use http::header::{
 use http::{HeaderName, Response};
 
 use super::response::policy;
-use crate::page::STYLE;
+use crate::page::{STYLE, escaped};
 
 /// Policy of the page: its style, links and forms.
 static POLICY: LazyLock<HeaderValue> = LazyLock::new(|| policy(&[("style-src", &[&*STYLE])]));
@@ -58,12 +58,4 @@ pub(super) fn respond(notice: &Notice<'_>) -> Response<Bytes> {
     const ROBOTS: HeaderName = HeaderName::from_static("x-robots-tag");
     headers.insert(ROBOTS, HeaderValue::from_static("noindex"));
     response
-}
-
-/// Escapes a text for HTML and for attributes in double quotes.
-pub(super) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
 }
