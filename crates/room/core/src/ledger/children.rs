@@ -87,6 +87,11 @@ impl Ledger {
         let terms_version = before.map_or(self.terms_version, |old| old.terms_version);
         self.logouts.note_return(request);
         let (has_reported, is_safe) = self.standing_of(request, old);
+        // A new lease may end before the one that the child still uses: that of a data center below
+        // it ends soon, or the request was under way for long.
+        let used_until = old.filter(|_| !request.is_final);
+        let used_until = used_until.map_or(Timestamp::ZERO, |old| old.ends_at_child_at);
+        let ends_at_child_at = request.sent_at.max(used_until);
         let forecast = take(&mut request.waiting);
         let waiting = ReportedWaiting::new(forecast, request.sent_at, self.clock_at);
         let child = Child {
@@ -99,7 +104,7 @@ impl Ledger {
             used: request.used,
             ends_at: Timestamp::ZERO,
             quiet_at: Timestamp::NEVER,
-            ends_at_child_at: request.sent_at,
+            ends_at_child_at,
             longest_seat: request.longest_seat,
             row,
             admitted: take(&mut request.admitted),

@@ -30,7 +30,7 @@ impl Ledger {
         self.update_child_lease(request.child, |child| {
             // Its record may outlive its lease: its demand should be known all the same.
             child.ends_at = now + lease_terms.ttl;
-            child.ends_at_child_at = request.sent_at + ttl;
+            child.ends_at_child_at = child.ends_at_child_at.max(request.sent_at + ttl);
             child.quiet_at = now + QUIET_AFTER;
             // Admissions of the minute before are reported by now, or were not used.
             child

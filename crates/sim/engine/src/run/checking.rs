@@ -26,7 +26,9 @@ impl Simulation {
         let node = &mut self.deployment.nodes[request.node as usize];
         let node_now = node.clock.read(self.now);
         let seat = ticket.seats.of(node.room.data_center());
-        let is_at_home = seat.is_some_and(|seat| seat.ends_at > node_now);
+        // A seat that all others of the data center have freed is none, on a clock that is behind.
+        let over = node_now.max(node.room.snapshot().closed_through);
+        let is_at_home = seat.is_some_and(|seat| seat.ends_at > over);
         // A node replaces a ticket older than a sixtieth of a session, or than a sixty-first of its
         // own seat if that is shorter.
         let end = ticket.seats.ends_at().unwrap_or_default();
@@ -64,7 +66,9 @@ impl Simulation {
         let node = &mut self.deployment.nodes[request.node as usize];
         let node_now = node.clock.read(self.now);
         let seat = ticket.seats.of(node.room.data_center());
-        let is_at_home = seat.is_some_and(|seat| seat.ends_at > node_now);
+        // A seat that all others of the data center have freed is none, on a clock that is behind.
+        let over = node_now.max(node.room.snapshot().closed_through);
+        let is_at_home = seat.is_some_and(|seat| seat.ends_at > over);
         if is_at_home || !node.room.has_live_lease(node_now) {
             self.checkers.check_no_wait(self.now);
         }

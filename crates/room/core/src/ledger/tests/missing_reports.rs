@@ -37,6 +37,27 @@ fn a_child_without_reports_counts_as_full_until_its_longest_seat_ends() {
 }
 
 #[test]
+fn a_shorter_lease_ends_the_longer_one_before_it_only_once_the_child_has_it() {
+    let short = LeaseTerms {
+        ttl: DurationMs(1_000),
+        ..LeaseTerms::default()
+    };
+    let sent_at = START + DurationMs(2_000);
+    for (is_final, ends_at) in [(false, START + LEASE_TTL), (true, sent_at + short.ttl)] {
+        let ledger = ten_leased(10);
+        let second = SyncRequest {
+            sent_at,
+            is_final,
+            balance: ledger.children[&NodeId(1)].balance,
+            ..request(1, 2, 1)
+        };
+        // The reply may be lost: the child goes on under the lease that it has.
+        let (ledger, _) = ledger.sync(&second, short, sent_at);
+        assert_eq!(ledger.children[&NodeId(1)].ends_at_child_at, ends_at);
+    }
+}
+
+#[test]
 fn unreported_credits_count_for_seats_they_may_have_extended() {
     let ends_at = START + LEASE_TTL + LONGEST;
     let seat_end = START + DurationMs(5_000);
