@@ -257,6 +257,16 @@ static METRICS: &[RoomMetric] = &[
         read: Read::Total(|room| room.stats.waited_passes_total),
     },
     RoomMetric {
+        name: "missed_turns",
+        help: "Visitors who came back after the time for which a seat was held for them.",
+        read: Read::Total(|room| room.stats.counters.missed_turns),
+    },
+    RoomMetric {
+        name: "extended_turns",
+        help: "Turns that visitors extended.",
+        read: Read::Total(|room| room.stats.counters.extended_turns),
+    },
+    RoomMetric {
         name: "outdated_tickets",
         help: "Tickets older than the newest one of the same visitor.",
         read: Read::Total(|room| room.stats.counters.outdated_tickets),

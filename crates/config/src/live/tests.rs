@@ -129,6 +129,7 @@ fn the_values_of_one_room_can_be_copied_to_another() {
          \"2030-01-31T10:00:00.250+01:00\"\ndraw = true\nallocation = \"curve\"\n\
          curve_factor = 1.5\n\
          pacing = false\nseat_needs_cookie = \"always\"\nposition_grace = \"1h30m\"\n\
+         turn_held_for = \"90s\"\n\
          refresh_interval = \"7s\"\n\
          on_store_failure = \"admit\"\nsuspended = true\njson_response_enabled = true\n\
          queueing_status_code = 429\nnon_navigation_status_code = 503\nqueue_all = true\n\
@@ -168,6 +169,7 @@ fn these_room_keys_can_be_changed_while_the_gateway_runs() {
         "session_duration",
         "suspended",
         "total_active_users",
+        "turn_held_for",
     ];
     assert_eq!(live, expected);
 }

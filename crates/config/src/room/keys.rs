@@ -162,6 +162,18 @@ pub(crate) const RULES: &[&dyn LiveRow] = &[
     },
     &Row {
         key: Key {
+            name: "turn_held_for",
+            kind: Duration {
+                min: DurationMs::from_secs(20),
+                max: DurationMs::from_secs(600),
+                bare_unit: "s",
+            },
+            default: Some("\"1m\""),
+        },
+        field: always!(rules.turn_held_for),
+    },
+    &Row {
+        key: Key {
             name: "refresh_interval",
             kind: Duration {
                 min: DurationMs::from_secs(1),

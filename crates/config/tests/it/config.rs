@@ -104,6 +104,7 @@ curve_factor = 0.20412
 pacing = false
 seat_needs_cookie = "always"
 position_grace = "10s"
+turn_held_for = "20s"
 refresh_interval = "20s"
 on_store_failure = "admit"
 json_response_enabled = true
@@ -135,6 +136,7 @@ additional_routes = [{ host = "www.shop.example" }, { path = "/buy" }]
             pacing: false,
             seat_needs_cookie: SeatNeedsCookie::Always,
             position_grace: DurationMs::from_secs(10),
+            turn_held_for: DurationMs::from_secs(20),
             refresh_interval: Some(DurationMs::from_secs(20)),
             on_store_failure: OnStoreFailure::Admit,
         }

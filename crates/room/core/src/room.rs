@@ -103,6 +103,8 @@ pub struct Visit {
     /// Whether the response is a page. Without scripts that page refreshes by reloading itself,
     /// which is seldom; its visitor must not lose its turn for it.
     pub gets_page: bool,
+    /// Whether it is a poll of a waiting page: nobody may be looking, so a turn is held.
+    pub is_poll: bool,
 }
 
 /// Decision about a [`Visit`].
@@ -145,6 +147,10 @@ pub struct RoomTotals {
     pub renewed: u64,
     /// Check-ins that were due and found no credit.
     pub passed_unrenewed: u64,
+    /// Turns that a visitor extended.
+    pub extended_turns: u64,
+    /// Visitors who came back after their turn had passed.
+    pub missed_turns: u64,
     /// Outdated tickets that were replaced by the visitor's newer one.
     pub outdated_tickets: u64,
     /// Tickets from the future.

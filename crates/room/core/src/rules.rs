@@ -37,6 +37,8 @@ pub struct Rules {
     pub seat_needs_cookie: SeatNeedsCookie,
     /// Time for which a waiting ticket is good after its last refresh.
     pub position_grace: DurationMs,
+    /// Time for which a seat is held for a visitor whose page polled when its turn came.
+    pub turn_held_for: DurationMs,
     /// Refresh interval of all visitors, 1 s to 60 s; `None`: short near the front, long far back.
     pub refresh_interval: Option<DurationMs>,
     /// Behavior when the lease has ended and the store is still unavailable.
@@ -186,6 +188,7 @@ impl Default for Rules {
             pacing: true,
             seat_needs_cookie: SeatNeedsCookie::NearLimit,
             position_grace: DurationMs::from_secs(300),
+            turn_held_for: DurationMs::from_secs(60),
             refresh_interval: None,
             on_store_failure: OnStoreFailure::Bounded,
         }

@@ -5,7 +5,7 @@
 use core::num::NonZeroU32;
 
 use crate::id::{DataCenterId, Epoch, VisitorId};
-use crate::queue_position::Rise;
+use crate::queue_position::{HeldTurn, Rise};
 use crate::rules::Rules;
 use crate::seats::SHORTEST_INTERVAL;
 use crate::time::{DurationMs, Timestamp};
@@ -30,14 +30,27 @@ pub struct Ticket {
     pub last_check_in_at: Timestamp,
     /// Time of admission; `None` while the visitor waits.
     pub accepted_at: Option<Timestamp>,
-    /// Whether the seat is a first, short one: the full one is given when this ticket comes back.
-    pub is_provisional: bool,
+    /// Kind of the seat if it is a first, short one; `None` once the full one is given.
+    pub first_seat: Option<FirstSeat>,
+    /// Whether the visitor let a turn pass. It gets one more.
+    pub has_missed_turn: bool,
     /// Time until which some node counts it as waiting; `None` if none does.
     pub counted_until: Option<Timestamp>,
     /// Announcement to the visitor while it waited.
     pub announced: Announced,
     /// Seats in the data centers that the visitor used lately.
     pub seats: Seats,
+}
+
+/// Short first seat. The full one is given when a request for the site brings this ticket back.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum FirstSeat {
+    /// The visitor had no ticket before, and may have no cookies.
+    Newcomer,
+    /// The visitor's page polled when its turn came, and the visitor may be away.
+    Turn,
+    /// The visitor has extended its turn, which is possible once.
+    ExtendedTurn,
 }
 
 /// Last announcement to a waiting visitor, so that the next response agrees with it.
@@ -186,6 +199,35 @@ impl Ticket {
         DurationMs(seat.0 / 61).max(SHORTEST_INTERVAL)
     }
 
+    /// Returns the visitor's turn, while it has not entered.
+    #[must_use]
+    pub fn held_turn(&self) -> Option<HeldTurn> {
+        let can_extend = match self.first_seat? {
+            FirstSeat::Newcomer => return None,
+            FirstSeat::Turn => true,
+            FirstSeat::ExtendedTurn => false,
+        };
+        Some(HeldTurn {
+            ends_at: self.seats.ends_at()?,
+            can_extend,
+        })
+    }
+
+    /// Returns the waiting ticket of a visitor whose turn has passed: it keeps its arrival.
+    #[must_use]
+    pub fn after_missed_turn(&self, now: Timestamp) -> Self {
+        Self {
+            last_check_in_at: now,
+            accepted_at: None,
+            first_seat: None,
+            has_missed_turn: true,
+            counted_until: None,
+            announced: Announced::default(),
+            seats: Seats::default(),
+            ..*self
+        }
+    }
+
     /// Whether this ticket was written later than `now`, which only a wrong clock can explain.
     #[must_use]
     pub fn is_from_the_future(&self, now: Timestamp) -> bool {
@@ -206,7 +248,7 @@ impl Ticket {
         } else {
             interval.times(2)
         };
-        self.is_provisional || now >= self.last_check_in_at + due_after
+        self.first_seat.is_some() || now >= self.last_check_in_at + due_after
     }
 }
 
@@ -226,7 +268,8 @@ mod tests {
             bucket: Timestamp(0),
             last_check_in_at: Timestamp(last_check_in_at),
             accepted_at: Some(Timestamp(last_check_in_at)),
-            is_provisional: false,
+            first_seat: None,
+            has_missed_turn: false,
             counted_until: None,
             announced: Announced::default(),
             seats,

@@ -16,15 +16,20 @@ use std::num::NonZeroU32;
 
 use anteroom_room::id::{DataCenterId, DeploymentId, Epoch, VisitorId};
 use anteroom_room::queue_position::Rise;
-use anteroom_room::ticket::{AfterArrival, Announced, Promise, SEATS_MAX, Seat, Seats, Ticket};
+use anteroom_room::ticket::{
+    AfterArrival, Announced, FirstSeat, Promise, SEATS_MAX, Seat, Seats, Ticket,
+};
 use anteroom_room::time::Timestamp;
 use anteroom_room::waiting::COUNT_GRAIN;
 
 const VERSION: u8 = 2;
 /// Previous version, which is read and no longer written.
 const VERSION_BEFORE: u8 = 1;
-const FLAG_PROVISIONAL: u8 = 1;
+const FLAG_NEWCOMER: u8 = 1;
 const FLAG_ANNOUNCED: u8 = 2;
+const FLAG_TURN: u8 = 4;
+const FLAG_EXTENDED_TURN: u8 = 8;
+const FLAG_MISSED_TURN: u8 = 16;
 const ANNOUNCED_BYTES: usize = 4 * 4 + 1;
 const SEAT_BYTES: usize = 16;
 const FIXED_BYTES: usize = 1 + 8 + 16 + 8 + 8 + 8 + 1 + 2 + 1;
@@ -44,7 +49,14 @@ pub(crate) fn write(deployment: DeploymentId, ticket: &Ticket) -> ([u8; CONTENT_
     };
     let has_announced = ticket.announced != Announced::default();
     let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
-    let flags = flag(ticket.is_provisional, FLAG_PROVISIONAL) | flag(has_announced, FLAG_ANNOUNCED);
+    let first_seat = ticket.first_seat.map_or(0, |first| match first {
+        FirstSeat::Newcomer => FLAG_NEWCOMER,
+        FirstSeat::Turn => FLAG_TURN,
+        FirstSeat::ExtendedTurn => FLAG_EXTENDED_TURN,
+    });
+    let flags = first_seat
+        | flag(has_announced, FLAG_ANNOUNCED)
+        | flag(ticket.has_missed_turn, FLAG_MISSED_TURN);
     writer.put(&[VERSION]);
     writer.put(&deployment.0.to_le_bytes());
     writer.put(&ticket.visitor.0);
@@ -96,10 +108,16 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(DeploymentId, Ticket), NoTicket> {
     let last_check_in_at = Timestamp(reader.u64()?);
     let accepted_at = Some(Timestamp(reader.u64()?)).filter(|at| at.0 != 0);
     let flags = reader.u8()?;
-    let known = FLAG_PROVISIONAL | FLAG_ANNOUNCED;
-    if flags & !known != 0 || (flags & FLAG_ANNOUNCED != 0 && !has_count) {
+    if flags & FLAG_ANNOUNCED != 0 && !has_count {
         return Err(NoTicket);
     }
+    let first_seat = match flags & !(FLAG_ANNOUNCED | FLAG_MISSED_TURN) {
+        0 => None,
+        FLAG_NEWCOMER => Some(FirstSeat::Newcomer),
+        FLAG_TURN => Some(FirstSeat::Turn),
+        FLAG_EXTENDED_TURN => Some(FirstSeat::ExtendedTurn),
+        _ => return Err(NoTicket),
+    };
     let steps = if has_count { reader.u16()? } else { 0 };
     let announced = if flags & FLAG_ANNOUNCED == 0 {
         Announced::default()
@@ -115,7 +133,8 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(DeploymentId, Ticket), NoTicket> {
         bucket,
         last_check_in_at,
         accepted_at,
-        is_provisional: flags & FLAG_PROVISIONAL != 0,
+        first_seat,
+        has_missed_turn: flags & FLAG_MISSED_TURN != 0,
         counted_until: counted_until(last_check_in_at, steps),
         announced,
         seats,
@@ -234,7 +253,8 @@ mod tests {
             bucket: Timestamp(1_694_432_754_000),
             last_check_in_at: Timestamp(1_694_432_755_300),
             accepted_at: None,
-            is_provisional: false,
+            first_seat: None,
+            has_missed_turn: false,
             counted_until,
             announced: Announced::default(),
             seats: Seats::default(),
@@ -293,6 +313,30 @@ mod tests {
                 ..waiting(None)
             };
             assert_eq!(read_back(&ticket), ticket);
+        }
+    }
+
+    #[test]
+    fn a_ticket_says_whether_its_seat_is_held_for_a_turn() {
+        let kinds = [
+            FirstSeat::Newcomer,
+            FirstSeat::Turn,
+            FirstSeat::ExtendedTurn,
+        ];
+        for first_seat in kinds.map(Some).into_iter().chain([None]) {
+            for has_missed_turn in [true, false] {
+                let ticket = Ticket {
+                    first_seat,
+                    has_missed_turn,
+                    ..waiting(None)
+                };
+                assert_eq!(read_back(&ticket), ticket);
+            }
+        }
+        let (mut bytes, length) = write(DeploymentId(1), &waiting(None));
+        for flags in [FLAG_TURN | FLAG_NEWCOMER, 32, 128] {
+            bytes[49] = flags;
+            assert_eq!(read(&bytes[..length]), Err(NoTicket), "{flags}");
         }
     }
 

@@ -23,6 +23,8 @@ pub(crate) enum Purpose {
     Comebacks,
     /// Windows of a seed's limit of admissions.
     Windows,
+    /// Turns that are held in some seeds.
+    Turns,
     /// Crowds that wait in some seeds.
     Crowds,
     /// Stores that lose their last moments again and again in some seeds.
@@ -105,6 +107,7 @@ impl SimRng {
             Purpose::Windows => 5,
             Purpose::Crowds => 6,
             Purpose::Flickers => 7,
+            Purpose::Turns => 8,
             Purpose::Arrivals(stream) => 16 + u64::from(stream),
         };
         Self::salted(seed, salt)

@@ -174,6 +174,7 @@ const SIMPLER: &[fn(&mut Behaviour)] = &[
     |behaviour| behaviour.without_cookies = 0.0,
     |behaviour| behaviour.second_tab = 0.0,
     |behaviour| behaviour.no_shows = 0.0,
+    |behaviour| behaviour.away = 0.0,
     |behaviour| behaviour.patience = None,
     |behaviour| behaviour.replays = 0.0,
     |behaviour| behaviour.log_out = 0.0,

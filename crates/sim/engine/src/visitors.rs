@@ -33,6 +33,8 @@ pub(crate) enum Phase {
     Arriving,
     /// Waits in the queue.
     Waiting,
+    /// Has a turn, which is held for it.
+    Holding,
     /// Looking at pages.
     Inside,
     /// Left; kept only because a copy of its ticket will still be sent.
@@ -64,6 +66,9 @@ pub(crate) struct Visitor {
     pub(crate) keeps_cookies: bool,
     pub(crate) opens_tab: bool,
     pub(crate) is_no_show: bool,
+    pub(crate) is_away: bool,
+    /// Whether its next request is for more time for its turn.
+    pub(crate) wants_extension: bool,
     pub(crate) logs_out: bool,
     pub(crate) replays: bool,
 }
@@ -141,6 +146,9 @@ impl Population {
             is_no_show: rng.chance(behaviour.no_shows),
             logs_out: rng.chance(behaviour.log_out),
             replays: rng.chance(behaviour.replays),
+            // No draw, so that the others stay as they are.
+            is_away: behaviour.away > 0.0 && rng.chance(behaviour.away),
+            wants_extension: false,
             rng,
         }
     }

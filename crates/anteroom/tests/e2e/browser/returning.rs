@@ -106,6 +106,43 @@ async fn a_page_polls_after_sleep_and_keeps_its_position() {
 }
 
 #[tokio::test]
+async fn a_page_in_the_background_holds_its_turn() {
+    let FirstInLine {
+        scene,
+        browser,
+        inside,
+    } = FirstInLine::at("/lamps").await;
+    let hide = "Object.defineProperty(document, 'hidden', {get: () => true, configurable: true})";
+    browser.run(hide).await;
+    inside.leave().await;
+    browser
+        .until_shows("#heading", "Your turn is held for you")
+        .await;
+    let title = browser.title().await;
+    assert!(title.starts_with('('), "it counts down: {title}");
+    let icon = browser.attribute("#icon", "href").await.unwrap();
+    assert!(icon.contains("green"), "{icon}");
+    browser.click("#hold").await;
+    let is_extended = async || {
+        browser
+            .run("return document.getElementById('hold').hidden")
+            .await
+            == true
+    };
+    browser.until("the turn is extended", is_extended).await;
+    assert!(
+        scene.shop.requests_of_browser().is_empty(),
+        "nobody has entered"
+    );
+    let other = scene.neighbour().await;
+    assert_eq!(other.stage(), Stage::Waiting, "the seat is held");
+    browser.click("#go").await;
+    browser.until_shows("#shop", "The shop").await;
+    assert_eq!(browser.address().await, scene.url("/lamps"));
+    end((scene, browser)).await;
+}
+
+#[tokio::test]
 async fn near_the_front_a_visible_page_listens() {
     let first = FirstInLine::at("/").await;
     let FirstInLine { scene, browser, .. } = &first;

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 
 use http::Method;
 use jiff::Timestamp;
+use serde_json::Value;
 
+use crate::support::client::Client;
 use crate::support::eventually;
 use crate::support::site::{Site, until_inside};
 
@@ -44,6 +46,98 @@ async fn a_poll_returns_the_position_and_the_turn() {
         over,
         serde_json::json!({"cfWaitingRoom": {"inWaitingRoom": false}})
     );
+}
+
+/// Path at which a page extends its turn.
+const TURN: &str = "/.well-known/anteroom/turn?room=main";
+
+/// Polls until it is the visitor's turn, and returns the response.
+async fn until_turn(waiting: &mut Client) -> Value {
+    let shared = tokio::sync::Mutex::new((waiting, Value::Null));
+    eventually("it is the visitor's turn", || async {
+        let (waiting, last) = &mut *shared.lock().await;
+        *last = waiting.get(POSITION).await.json();
+        last["cfWaitingRoom"]["inWaitingRoom"] == false
+    })
+    .await;
+    shared.into_inner().1
+}
+
+/// Returns the milliseconds for which a turn is held from the response on.
+fn held_ms(turn: &Value) -> u64 {
+    turn["endsAtMs"].as_u64().unwrap() - turn["nowMs"].as_u64().unwrap()
+}
+
+#[tokio::test]
+async fn a_turn_is_held_and_extended_once() {
+    let site = Site::with_room(1, "turn_held_for = \"30s\"").await;
+    let mut inside = site.insider().await;
+    let mut waiting = site.visitor();
+    assert!(waiting.navigate("/").await.is_queued());
+    waiting.get(POSITION).await;
+    inside.get("/logout").await;
+    let first = until_turn(&mut waiting).await["turn"].clone();
+    assert_eq!(first["canExtend"], true);
+    // Until the edge of an interval of five seconds.
+    assert!((29_000..=35_000).contains(&held_ms(&first)), "{first}");
+
+    let other = [("sec-fetch-site", "cross-site")];
+    let refused = waiting.send(Method::POST, TURN, &other, "").await;
+    assert_eq!(refused.status, 400);
+    let same = [("sec-fetch-site", "same-origin")];
+    let by_get = waiting.send(Method::GET, TURN, &same, "").await;
+    assert_eq!(by_get.status, 400);
+    let passed = tokio::sync::Mutex::new(&mut waiting);
+    eventually("a later interval begins", || async {
+        let turn = passed.lock().await.get(POSITION).await.json()["turn"].clone();
+        assert_eq!(
+            turn["endsAtMs"], first["endsAtMs"],
+            "a poll extends nothing"
+        );
+        held_ms(&turn) < 25_000
+    })
+    .await;
+    let second = waiting.send(Method::POST, TURN, &same, "").await.json()["turn"].clone();
+    assert_eq!(second["canExtend"], false);
+    assert!(second["endsAtMs"].as_u64() > first["endsAtMs"].as_u64());
+    let third = waiting.send(Method::POST, TURN, &same, "").await.json()["turn"].clone();
+    assert_eq!(third["endsAtMs"], second["endsAtMs"]);
+
+    assert!(
+        site.visitor().navigate("/").await.is_queued(),
+        "the seat is held"
+    );
+    assert!(!waiting.navigate("/in").await.is_queued());
+    let head = site.origin.last();
+    let session = head.number("anteroom-seat-ends") - second["nowMs"].as_u64().unwrap();
+    assert!(session > 120_000, "the whole session: {session} ms");
+    let over = waiting.get(POSITION).await.json();
+    assert_eq!(over["turn"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_missed_turn_goes_to_the_next_visitor() {
+    let site = Site::with_room(1, "turn_held_for = \"20s\"").await;
+    let mut inside = site.insider().await;
+    let mut first = site.visitor();
+    assert!(first.navigate("/").await.is_queued());
+    first.get(POSITION).await;
+    inside.get("/logout").await;
+    until_turn(&mut first).await;
+    let mut second = site.visitor();
+    assert!(second.navigate("/").await.is_queued());
+    until_inside(&mut second, "/").await;
+    let body = first.get(POSITION).await.json();
+    assert_eq!(body["cfWaitingRoom"]["inWaitingRoom"], true);
+    assert_eq!(body["words"]["heading"], "Your turn has passed");
+    // It still is ahead of all who came later.
+    let mut third = site.visitor();
+    third.navigate("/").await;
+    second.get("/logout").await;
+    until_inside(&mut first, "/").await;
+    assert!(third.navigate("/").await.is_queued());
+    let missed = site.metric("anteroom_missed_turns_total{room=\"main\"}");
+    assert_eq!(missed.await, Some(1.0));
 }
 
 #[tokio::test]

@@ -1,12 +1,13 @@
 //! Check-ins of active visitors, which may extend the seat.
 
+use super::request_flow::Intent;
 use super::{CheckIn, Room};
 use crate::id::Epoch;
 use crate::lease::TakeError;
 use crate::newest_seats::NewestSeat;
 use crate::rules::QueueingMethod;
-use crate::sync_loop::WAIT_TIMEOUT;
-use crate::ticket::{Seat, Standing, Ticket};
+use crate::sync_loop::{WAIT_MAX, WAIT_TIMEOUT};
+use crate::ticket::{FirstSeat, Seat, Standing, Ticket};
 use crate::time::Timestamp;
 
 /// Request of a visitor with an accepted ticket.
@@ -16,6 +17,8 @@ pub struct CheckInRequest {
     pub ticket: Ticket,
     /// Whether the request is for a page, and not for a resource that a page loads.
     pub is_navigation: bool,
+    /// Intent of the request. Only one for the site uses a turn, or extends a session.
+    pub intent: Intent,
     /// Whether it may wait for one round trip to the parent: only for a seat here, and only while
     /// it has one in another data center.
     pub may_sync: bool,
@@ -39,6 +42,11 @@ impl Room {
         }
         if ticket.is_from_the_future(now) {
             self.counters.future_tickets += 1;
+        }
+        match visit.intent {
+            Intent::Enter | Intent::Wait => {}
+            Intent::Poll => return CheckIn::Pass,
+            Intent::ExtendTurn => return self.extend_turn(ticket, now),
         }
         match self.own_seat(&ticket, now) {
             Some(seat) => self.check_in_own_seat(visit, seat, now),
@@ -84,15 +92,18 @@ impl Room {
             // Only the newer ticket has the time of the last check-in; assume the earliest, so that
             // the next one is not late.
             current.last_check_in_at = self.assumed_check_in(seat.ends_at, now);
-            current.is_provisional = false;
+            current.first_seat = None;
             current.seats.put(seat);
         }
         let target = self.target_end(&current, visit.is_navigation, now);
         let Some(new_end) = target.filter(|end| *end > seat.ends_at) else {
-            if !is_older {
+            if is_older {
+                self.counters.outdated_tickets += 1;
+            } else if current.first_seat.is_none() {
                 return CheckIn::Pass;
             }
-            self.counters.outdated_tickets += 1;
+            // A turn is taken, even if the full seat ends no later.
+            current.first_seat = None;
             return CheckIn::Renewed(current);
         };
         if self.take_credit(now).is_err() {
@@ -111,12 +122,51 @@ impl Room {
         self.remember(&ticket, new_end, now);
         self.counters.renewed += 1;
         current.last_check_in_at = now;
-        current.is_provisional = false;
+        current.first_seat = None;
         current.seats.put(Seat {
             ends_at: new_end,
             ..seat
         });
         CheckIn::Renewed(current)
+    }
+
+    /// Extends the turn of a visitor, once. Without a credit it stays as it is, and the visitor may
+    /// ask again.
+    fn extend_turn(&mut self, mut ticket: Ticket, now: Timestamp) -> CheckIn {
+        let may_extend = ticket.held_turn().is_some_and(|turn| turn.can_extend);
+        let Some(seat) = self.own_seat(&ticket, now).filter(|_| may_extend) else {
+            return CheckIn::Pass;
+        };
+        let ends_at = self.turn_end(ticket.accepted_at.unwrap_or(now), now);
+        // It has been used or extended, with another copy of this ticket.
+        let is_older = Some(seat.ends_at) > ticket.seats.ends_at();
+        if is_older || ends_at <= seat.ends_at {
+            return CheckIn::Pass;
+        }
+        if self.take_credit(now).is_err() {
+            self.demand
+                .note_missing_credit(ticket.visitor, seat.ends_at);
+            return CheckIn::Pass;
+        }
+        self.demand.handle_renewed(ticket.visitor);
+        self.row.shift(seat.ends_at, ends_at);
+        self.remember(&ticket, ends_at, now);
+        self.counters.extended_turns += 1;
+        ticket.last_check_in_at = now;
+        ticket.first_seat = Some(FirstSeat::ExtendedTurn);
+        ticket.seats.put(Seat { ends_at, ..seat });
+        CheckIn::Renewed(ticket)
+    }
+
+    /// Returns the end of a turn that a visitor gets or extends now.
+    pub(super) fn turn_end(&self, accepted_at: Timestamp, now: Timestamp) -> Timestamp {
+        let turn = self.seat_terms.at_most(self.rules.turn_held_for);
+        if self.rules.session_renewal {
+            turn.fixed_end(now)
+        } else {
+            turn.fixed_end(now)
+                .min(self.seat_terms.fixed_end(accepted_at))
+        }
     }
 
     /// Returns the end to which the seat should be extended now, if any.
@@ -130,7 +180,7 @@ impl Room {
             self.is_due(ticket, is_navigation, now)
                 .then(|| self.seat_terms.renewable_end(now))
         } else {
-            let accepted_at = ticket.accepted_at.filter(|_| ticket.is_provisional)?;
+            let accepted_at = ticket.accepted_at.filter(|_| ticket.first_seat.is_some())?;
             Some(self.seat_terms.fixed_end(accepted_at))
         }
     }
@@ -161,14 +211,33 @@ impl Room {
     /// Gives a seat to a visitor who was active when it came, and whose ticket ended while it
     /// waited for the parent.
     pub(super) fn seat_after_wait(&mut self, ticket: Ticket, now: Timestamp) -> Option<Ticket> {
-        let ends_at = ticket.seats.ends_at()?;
-        // A paused process may go on much later.
-        let is_late = now >= ends_at + WAIT_TIMEOUT || now >= self.accepts_tickets_until();
-        let is_refused = is_late || self.revoked.contains(ticket.visitor);
-        if is_refused || !self.rules.session_renewal {
-            return None;
+        self.may_seat_after_wait(&ticket, now)
+            .then(|| self.seat_here(ticket, now))
+            .flatten()
+    }
+
+    /// Notes that such a visitor waits on: its session is lost without the next reply. Returns
+    /// whether that reply may bring a seat.
+    pub(super) fn wait_on(&mut self, ticket: &Ticket, now: Timestamp) -> bool {
+        let may_come =
+            self.may_seat_after_wait(ticket, now) && self.uses_leases() && self.lease.is_live(now);
+        if may_come {
+            let seat = (ticket.last_check_in_at, now + WAIT_MAX);
+            let session = self.rules.session_duration;
+            self.moving.note(ticket.visitor, seat, session, now);
+            self.moving.note_pending();
         }
-        self.seat_here(ticket, now)
+        may_come
+    }
+
+    fn may_seat_after_wait(&self, ticket: &Ticket, now: Timestamp) -> bool {
+        // A paused process may go on much later.
+        let is_late = ticket
+            .seats
+            .ends_at()
+            .is_none_or(|ends_at| now >= ends_at + WAIT_TIMEOUT + WAIT_MAX)
+            || now >= self.accepts_tickets_until();
+        !is_late && !self.revoked.contains(ticket.visitor) && self.rules.session_renewal
     }
 
     fn seat_here(&mut self, mut ticket: Ticket, now: Timestamp) -> Option<Ticket> {
@@ -189,7 +258,7 @@ impl Room {
         self.remember(&ticket, ends_at, now);
         self.counters.renewed += 1;
         ticket.last_check_in_at = now;
-        ticket.is_provisional = false;
+        ticket.first_seat = None;
         ticket.seats.put(Seat {
             data_center: self.identity.data_center,
             ends_at,

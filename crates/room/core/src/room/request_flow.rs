@@ -31,10 +31,24 @@ pub struct VisitorArrival {
 pub enum Intent {
     /// Admission.
     Enter,
-    /// Information for a new visitor: its position. A waiting ticket may be admitted.
+    /// Information for a new visitor: its position. A waiting ticket may be admitted; then its turn
+    /// is held until a request for the site.
     Poll,
+    /// More time for a turn; for a visitor without one a poll.
+    ExtendTurn,
     /// Position in the queue: the visitor has to wait, whatever is free.
     Wait,
+}
+
+impl Intent {
+    /// Whether only a waiting page asks for it, and not the site's own pages.
+    #[must_use]
+    pub fn is_poll(self) -> bool {
+        match self {
+            Self::Poll | Self::ExtendTurn => true,
+            Self::Enter | Self::Wait => false,
+        }
+    }
 }
 
 /// Next step of a request.
@@ -95,6 +109,8 @@ pub const LOSS_RECENT: DurationMs = DurationMs::from_secs(3_600);
 #[derive(Clone, Copy, Debug)]
 enum Stage {
     CheckIn(Ticket),
+    /// Visitor who was active when it came, and whose ticket ended while it waited for a seat.
+    Outlasted(Ticket),
     /// Visitor who is not active; the ticket is a waiting one.
     Arrived(Option<Ticket>),
     Visiting(Visit),
@@ -128,14 +144,14 @@ impl RequestFlow {
     /// Whether a new visitor only requests its position.
     #[must_use]
     pub fn is_look(&self) -> bool {
-        self.arrival.intent == Intent::Poll && self.visitor_state() == VisitorState::New
+        self.arrival.intent.is_poll() && self.visitor_state() == VisitorState::New
     }
 
     /// Returns the visitor, who may be a new one.
     #[must_use]
     pub fn visitor(&self) -> VisitorId {
         match self.stage {
-            Stage::CheckIn(ticket) => ticket.visitor,
+            Stage::CheckIn(ticket) | Stage::Outlasted(ticket) => ticket.visitor,
             Stage::Arrived(ticket) => ticket.map_or(self.arrival.fresh, |ticket| ticket.visitor),
             Stage::Visiting(visit) => visit.visitor,
         }
@@ -145,7 +161,7 @@ impl RequestFlow {
     #[must_use]
     pub fn visitor_state(&self) -> VisitorState {
         match self.stage {
-            Stage::CheckIn(_) => VisitorState::Active,
+            Stage::CheckIn(_) | Stage::Outlasted(_) => VisitorState::Active,
             Stage::Arrived(Some(_)) => VisitorState::Waiting,
             Stage::Arrived(None) => VisitorState::New,
             Stage::Visiting(visit) if visit.ticket.is_some() => VisitorState::Waiting,
@@ -174,6 +190,7 @@ impl RequestFlow {
     fn step(&mut self, room: &mut Room, now: Timestamp) -> Step {
         let step = match self.stage {
             Stage::CheckIn(ticket) => self.check_in(ticket, room, now),
+            Stage::Outlasted(ticket) => self.wait_on(ticket, room, now),
             Stage::Arrived(ticket) => {
                 self.begin_visit(ticket, room, now);
                 Step::NotActive
@@ -198,7 +215,7 @@ impl RequestFlow {
                 room.assert_sound();
                 self.with_loss(step)
             }
-            Stage::CheckIn(_) | Stage::Arrived(_) => self.decide(room, now),
+            Stage::CheckIn(_) | Stage::Outlasted(_) | Stage::Arrived(_) => self.decide(room, now),
         }
     }
 
@@ -206,6 +223,7 @@ impl RequestFlow {
         let visit = CheckInRequest {
             ticket,
             is_navigation: self.arrival.is_navigation,
+            intent: self.arrival.intent,
             may_sync: self.may_sync,
         };
         let (ticket, is_new_ticket) = match room.handle_check_in(visit, now) {
@@ -215,10 +233,43 @@ impl RequestFlow {
             }
             CheckIn::Pass => (Some(ticket), false),
             CheckIn::Renewed(renewed) => (Some(renewed), true),
-            // It ended during the wait, and the seat that it waited for may have come.
-            CheckIn::Over if self.has_waited => (room.seat_after_wait(ticket, now), true),
+            // It ended during the wait. Without a seat the session is lost, so the visitor waits
+            // for as long as any other.
+            CheckIn::Over if self.has_waited => {
+                self.stage = Stage::Outlasted(ticket);
+                self.may_sync = true;
+                return Step::NotActive;
+            }
             CheckIn::Over => (None, false),
         };
+        self.pass(ticket, is_new_ticket, room, now)
+            .unwrap_or_else(|| {
+                self.begin_visit(None, room, now);
+                Step::NotActive
+            })
+    }
+
+    /// Lets a visitor wait on whose ticket ended while it waited for a seat here.
+    fn wait_on(&mut self, ticket: Ticket, room: &mut Room, now: Timestamp) -> Step {
+        let seated = room.seat_after_wait(ticket, now);
+        if let Some(step) = self.pass(seated, true, room, now) {
+            return step;
+        }
+        if self.may_sync && room.wait_on(&ticket, now) {
+            return Step::SyncWithParent;
+        }
+        self.begin_visit(None, room, now);
+        self.step(room, now)
+    }
+
+    /// Returns the step that lets a visitor with this ticket pass; `None` if the ticket is over.
+    fn pass(
+        &self,
+        ticket: Option<Ticket>,
+        is_new_ticket: bool,
+        room: &Room,
+        now: Timestamp,
+    ) -> Option<Step> {
         let closed_through = room.snapshot.closed_through;
         let inside = ticket.and_then(|ticket| {
             match ticket.standing(now, closed_through, &room.rules) {
@@ -227,31 +278,30 @@ impl RequestFlow {
                 Standing::Waiting | Standing::Over => None,
             }
         });
-        match inside {
-            Some((ticket, seat_ends_at)) => Step::Pass {
-                ticket,
-                seat_ends_at,
-                is_new_ticket,
-                wants_sync: room.demand.lacks_credit(),
-            },
-            None => {
-                self.begin_visit(None, room, now);
-                Step::NotActive
-            }
-        }
+        inside.map(|(ticket, seat_ends_at)| Step::Pass {
+            ticket,
+            seat_ends_at,
+            is_new_ticket,
+            wants_sync: room.demand.lacks_credit(),
+        })
     }
 
-    fn begin_visit(&mut self, ticket: Option<Ticket>, room: &Room, now: Timestamp) {
+    fn begin_visit(&mut self, ticket: Option<Ticket>, room: &mut Room, now: Timestamp) {
         let closed_through = room.snapshot.closed_through;
         let is_good = |ticket: &Ticket| {
             let standing = ticket.standing(now, closed_through, &room.rules);
             // A visitor whose session was revoked counts as new.
             standing == Standing::Waiting && !room.is_revoked(ticket.visitor)
         };
-        let waiting = ticket.filter(is_good);
+        let mut waiting = ticket.filter(is_good);
         if waiting.is_none() {
             let lost = self.arrival.ticket;
             self.loss = lost.and_then(|ticket| loss_of(&ticket, room, now));
+            if let Some(Loss::Turn { is_near_front, .. }) = self.loss {
+                room.counters.missed_turns += 1;
+                let missed = lost.filter(|_| is_near_front);
+                waiting = missed.map(|ticket| ticket.after_missed_turn(now));
+            }
         }
         self.may_sync = true;
         self.stage = Stage::Visiting(Visit {
@@ -259,6 +309,7 @@ impl RequestFlow {
             ticket: waiting,
             may_sync: true,
             gets_page: self.arrival.gets_page,
+            is_poll: self.arrival.intent.is_poll(),
         });
     }
 
@@ -270,7 +321,7 @@ impl RequestFlow {
         }
         step_of(match self.arrival.intent {
             Intent::Wait => room.handle_too_frequent(visit, now),
-            Intent::Enter | Intent::Poll => room.handle_visit(visit, now),
+            Intent::Enter | Intent::Poll | Intent::ExtendTurn => room.handle_visit(visit, now),
         })
     }
 }
@@ -283,6 +334,15 @@ fn loss_of(ticket: &Ticket, room: &Room, now: Timestamp) -> Option<Loss> {
     }
     if ticket.accepted_at.is_some() {
         let ended_at = ticket.seats.ends_at()?.min(now);
+        if ticket.held_turn().is_some() {
+            // Like a position, the arrival is kept for the grace time, and only once.
+            let is_near_front =
+                !ticket.has_missed_turn && now <= ended_at + room.rules.position_grace;
+            return is_recent(ended_at).then_some(Loss::Turn {
+                ended_at,
+                is_near_front,
+            });
+        }
         return is_recent(ended_at).then_some(Loss::Session { ended_at });
     }
     let last_request_at = ticket.last_check_in_at;

@@ -7,12 +7,14 @@ mod order;
 mod refresh_interval;
 mod replays;
 mod trouble;
+mod turns;
 
 mod too_frequent;
 
 use alloc::vec::Vec;
 
 use super::check_in::CheckInRequest;
+use super::request_flow::Intent;
 use super::*;
 use crate::id::Epoch;
 use crate::ledger::{LeaseTerms, Ledger};
@@ -20,7 +22,7 @@ use crate::queue_position::QueueReason;
 use crate::record_view::RecordView;
 use crate::rules::{Limits, OnStoreFailure, SeatNeedsCookie};
 use crate::sync::Reply;
-use crate::ticket::{Seat, Seats};
+use crate::ticket::{FirstSeat, Seat, Seats};
 use crate::time::DurationMs;
 
 /// 2023-09-11T11:45:00Z: the first millisecond of a minute.
@@ -81,6 +83,7 @@ impl Pair {
         let mut id = [0; 16];
         id[..4].copy_from_slice(&self.ids.to_le_bytes());
         let mut visit = Visit {
+            is_poll: false,
             visitor: ticket.map_or(VisitorId(id), |ticket| ticket.visitor),
             ticket,
             may_sync: true,
@@ -112,6 +115,7 @@ impl Pair {
 
     fn check_in(&mut self, ticket: Ticket) -> CheckIn {
         let mut visit = CheckInRequest {
+            intent: Intent::Enter,
             ticket,
             is_navigation: true,
             may_sync: true,
@@ -160,6 +164,7 @@ fn visitors_enter_up_to_the_number_of_seats_and_more_wait() {
 /// Returns the verdict about a newcomer who has not waited yet.
 fn newcomer(pair: &mut Pair, id: u8) -> Verdict {
     let visit = Visit {
+        is_poll: false,
         visitor: VisitorId([id; 16]),
         ticket: None,
         may_sync: true,
@@ -366,6 +371,7 @@ fn a_look_returns_a_position_and_admits_nobody() {
     let mut pair = Pair::new(rules(1, 100));
     pair.sync();
     let visit = Visit {
+        is_poll: false,
         visitor: VisitorId([9; 16]),
         ticket: None,
         may_sync: true,
@@ -391,6 +397,7 @@ fn a_page_load_keeps_its_turn_until_the_page_reloads() {
     let (by_script, _) = pair.queue(None);
     for (ticket, gets_page) in [(by_page, true), (by_script, false)] {
         let visit = Visit {
+            is_poll: false,
             visitor: ticket.visitor,
             ticket: Some(ticket),
             may_sync: false,

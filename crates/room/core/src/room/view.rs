@@ -64,7 +64,7 @@ impl View {
         // An extension would not lengthen a seat that is longer than those of now.
         let is_longer = self.seat_terms.renewable_end(now) > seat.ends_at;
         let is_renewable = self.rules.session_renewal && is_longer;
-        let is_due = (ticket.is_provisional || is_renewable)
+        let is_due = (ticket.first_seat.is_some() || is_renewable)
             && ticket.is_check_in_due(now, self.seat_terms.grid, is_navigation);
         let is_plain = now < self.accepts_tickets_until
             && seat.epoch == self.epoch

@@ -11,12 +11,12 @@ use crate::rules::{OnStoreFailure, QueueingMethod, SeatNeedsCookie};
 use crate::seats::SeatTerms;
 use crate::sync::MINUTES_KEPT;
 use crate::sync_loop::WAIT_MAX;
-use crate::ticket::{Announced, Seat, Seats, Ticket};
+use crate::ticket::{Announced, FirstSeat, Seat, Seats, Ticket};
 use crate::time::{DurationMs, Timestamp};
 use crate::watermark::Watermark;
 
 /// Longest first seat until its ticket comes back. A page has loaded its second resource by then.
-const PROVISIONAL_SESSION: DurationMs = DurationMs::from_secs(60);
+const NEWCOMER_SESSION: DurationMs = DurationMs::from_secs(60);
 
 impl Room {
     /// Decides about a visitor who is not active.
@@ -180,6 +180,10 @@ impl Room {
         Some(Ticket {
             accepted_at: Some(seat.accepted_at),
             last_check_in_at: self.assumed_check_in(seat.ends_at, now),
+            // A seat that ends so soon was never used: another tab polled at the same time.
+            first_seat: (visit.is_poll
+                && seat.ends_at <= self.turn_end(seat.accepted_at, seat.accepted_at))
+            .then_some(FirstSeat::Turn),
             counted_until: None,
             announced: Announced::default(),
             seats,
@@ -251,16 +255,15 @@ impl Room {
 
     /// Records an admission and writes its ticket.
     fn seat(&mut self, visit: Visit, full: SeatTerms, now: Timestamp) -> Ticket {
-        let is_provisional = self.is_first_seat_short(visit);
-        let terms = if is_provisional {
-            full.at_most(PROVISIONAL_SESSION)
-        } else {
-            full
+        let first_seat = self.first_seat(visit);
+        let terms = match first_seat {
+            Some(FirstSeat::Newcomer) => full.at_most(NEWCOMER_SESSION),
+            _ => full,
         };
-        let ends_at = if self.rules.session_renewal {
-            terms.renewable_end(now)
-        } else {
-            terms.fixed_end(now)
+        let ends_at = match first_seat {
+            Some(FirstSeat::Turn | FirstSeat::ExtendedTurn) => self.turn_end(now, now),
+            _ if self.rules.session_renewal => terms.renewable_end(now),
+            _ => terms.fixed_end(now),
         };
         self.row.add(ends_at);
         let newest = NewestSeat {
@@ -295,16 +298,20 @@ impl Room {
             bucket,
             last_check_in_at: now,
             accepted_at: Some(now),
-            is_provisional,
+            first_seat,
+            has_missed_turn: visit.ticket.is_some_and(|ticket| ticket.has_missed_turn),
             counted_until: None,
             announced: Announced::default(),
             seats,
         }
     }
 
-    /// Whether the first seat is short: a visitor who has not brought a ticket back may have no
-    /// cookies.
-    fn is_first_seat_short(&self, visit: Visit) -> bool {
+    /// Returns the kind of the first seat if it is short. A visitor who has not brought a ticket
+    /// back may have no cookies, and one whose page polls may be away.
+    fn first_seat(&self, visit: Visit) -> Option<FirstSeat> {
+        if visit.is_poll {
+            return Some(FirstSeat::Turn);
+        }
         let limit = u64::from(self.rules.limits.total_active_users);
         let taken = u64::from(self.snapshot.active)
             + u64::from(self.snapshot.phantoms)
@@ -314,7 +321,9 @@ impl Room {
             SeatNeedsCookie::NearLimit => taken * 10 > limit * 9,
             SeatNeedsCookie::Always => true,
         };
-        is_needed && visit.ticket.is_none() && self.seat_terms.session > PROVISIONAL_SESSION
+        let is_short =
+            is_needed && visit.ticket.is_none() && self.seat_terms.session > NEWCOMER_SESSION;
+        is_short.then_some(FirstSeat::Newcomer)
     }
 
     fn count_admission(&mut self, visitor: VisitorId, now: Timestamp) {

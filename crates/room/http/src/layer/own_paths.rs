@@ -28,6 +28,7 @@ pub fn is_own_path(path: &str) -> bool {
     matches!(
         path,
         position_endpoint::PATH
+            | position_endpoint::TURN_PATH
             | push::PATH
             | language_form::PATH
             | leave::PATH
@@ -81,6 +82,11 @@ fn is_read(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }
 
+/// Whether a page of this site sent the request to change something.
+fn is_own_form(request: &Request<()>, client: &Client) -> bool {
+    request.method() == Method::POST && leave::is_of_this_site(request.headers(), client.host())
+}
+
 /// Responds to requests for our own paths.
 pub(super) struct OwnPaths {
     streams: Arc<EventStreams>,
@@ -102,7 +108,20 @@ impl OwnPaths {
         access: &mut AccessEntry<'_>,
     ) -> Option<Response<Body>> {
         Some(match request.uri().path() {
-            position_endpoint::PATH => self.position(table, request, client, access).await,
+            position_endpoint::PATH if !is_read(request.method()) => {
+                position_endpoint::bad_request().map(Body::full)
+            }
+            position_endpoint::PATH => {
+                self.position(table, request, client, access, Intent::Poll)
+                    .await
+            }
+            position_endpoint::TURN_PATH if !is_own_form(request, client) => {
+                position_endpoint::bad_request().map(Body::full)
+            }
+            position_endpoint::TURN_PATH => {
+                self.position(table, request, client, access, Intent::ExtendTurn)
+                    .await
+            }
             push::PATH => self.stream(table, request, client, access).await,
             language_form::PATH => remember_language(table, request, client, access),
             cookies_page::PATH => explain_cookies(table, request, client, access),
@@ -111,17 +130,15 @@ impl OwnPaths {
         })
     }
 
-    /// Responds to a waiting page that polls its position.
+    /// Responds to a waiting page that polls its position, or extends its turn.
     async fn position(
         &self,
         table: &RouteTable,
         request: &Request<()>,
         client: &Client,
         access: &mut AccessEntry<'_>,
+        intent: Intent,
     ) -> Response<Body> {
-        if !is_read(request.method()) {
-            return position_endpoint::bad_request().map(Body::full);
-        }
         let query = request.uri().query().unwrap_or_default();
         let route = match room_of(table, query, client, access).await {
             NamedRoom::Room(route) => route,
@@ -130,7 +147,7 @@ impl OwnPaths {
         };
         // A waiting visitor may be admitted by a poll. Without a ticket a poll takes no slot: an
         // image on another site must not take seats.
-        match decide_with_tickets(route, request.headers(), false, Intent::Poll).await {
+        match decide_with_tickets(route, request.headers(), false, intent).await {
             Outcome::MayCome => {
                 access.set_verdict(Verdict::Poll);
                 may_enter(Some(route), query, request).map(Body::full)
@@ -138,8 +155,16 @@ impl OwnPaths {
             Outcome::Pass(pass) => {
                 access.set_pass(&pass);
                 note_ticket(request, true);
-                let response = may_enter(Some(route), query, request).map(Body::full);
-                headers::add_ticket(route, &pass, client.scheme, response)
+                let response = match pass.ticket.held_turn() {
+                    Some(turn) => {
+                        let view = route
+                            .current()
+                            .turn_view(turn, language_of(route, query, request));
+                        position_endpoint::turn(&view, position_endpoint::key_of(query).is_some())
+                    }
+                    None => may_enter(Some(route), query, request),
+                };
+                headers::add_ticket(route, &pass, client.scheme, response.map(Body::full))
             }
             Outcome::Queue { ticket, position } => {
                 note_ticket(request, false);
@@ -265,8 +290,7 @@ fn leave_queue(
     access: &mut AccessEntry<'_>,
 ) -> Response<Body> {
     let query = request.uri().query().unwrap_or_default();
-    let is_own = leave::is_of_this_site(request.headers(), client.host());
-    let may_leave = is_own && request.method() == Method::POST;
+    let may_leave = is_own_form(request, client);
     let (Some(route), true) = (named(table, query, client), may_leave) else {
         return error_page::error_response(request.headers(), RequestError::BadRequest);
     };
@@ -286,6 +310,7 @@ mod tests {
     fn only_exact_paths_are_our_own() {
         for path in [
             position_endpoint::PATH,
+            position_endpoint::TURN_PATH,
             push::PATH,
             language_form::PATH,
             leave::PATH,

@@ -8,13 +8,13 @@ use anteroom_config::overrides::RoomOverrides;
 use anteroom_config::{Config, Host, PageTemplate, RoomConfig, RoomName};
 use anteroom_node::{Node, RoomHandle};
 use anteroom_proxy::upstream::Plan;
-use anteroom_room::queue_position::QueuePosition;
+use anteroom_room::queue_position::{HeldTurn, QueuePosition};
 use anteroom_room::time::Timestamp;
 use http::{HeaderMap, HeaderValue};
 
 use super::counters::{Counters, RoomCounters};
 use crate::bypass::BypassRules;
-use crate::waiting::{Brand, WaitingView};
+use crate::waiting::{Brand, TurnView, WaitingView};
 use anteroom_proxy::body::Body;
 use anteroom_proxy::cookies;
 use anteroom_proxy::language;
@@ -284,6 +284,18 @@ impl CurrentRoom {
             ..WaitingView::new(name, &self.config.rules, position, self.now)
         };
         view.with_overrides(&self.overrides)
+    }
+
+    /// Returns the facts for the response to a visitor with a turn.
+    pub(super) fn turn_view(&self, turn: HeldTurn, language: Language) -> TurnView {
+        let rules = &self.config.rules;
+        TurnView {
+            turn,
+            now: self.now,
+            language,
+            session_duration: rules.session_duration,
+            is_renewed: rules.session_renewal,
+        }
     }
 }
 

@@ -37,8 +37,8 @@ pub struct WaitingView<'a> {
     pub session_duration: DurationMs,
     /// Whether each request extends a session.
     pub is_renewed: bool,
-    /// Time for which a turn is held; `None` = the visitor enters at once.
-    pub turn_hold: Option<DurationMs>,
+    /// Time for which a turn is held.
+    pub turn_held_for: DurationMs,
     /// Host of the site, the heading of a page without a title.
     pub host: &'a str,
     /// Begin of the visitor's id, which is in logs as well: the reference for help.
@@ -94,7 +94,7 @@ impl<'a> WaitingView<'a> {
             message: None,
             session_duration: rules.session_duration,
             is_renewed: rules.session_renewal,
-            turn_hold: None,
+            turn_held_for: rules.turn_held_for,
             host: "",
             reference: None,
             page: None,

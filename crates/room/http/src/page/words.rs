@@ -439,19 +439,10 @@ fn keep(view: &WaitingView<'_>, texts: &'static Texts) -> (Option<&'static str>,
     if !view.is_near() {
         return (Some(texts.kept_title), Some(kept(view, texts).into()));
     }
-    let near = match view.turn_hold {
-        Some(hold) => {
-            let time = time_words::at_least(texts, hold, Case::Bound);
-            format!(
-                "{} {}",
-                texts.near,
-                filled(texts.near_held, "{time}", &time)
-            )
-            .into()
-        }
-        None => texts.near.into(),
-    };
-    (Some(texts.near_title), Some(near))
+    let time = time_words::at_least(texts, view.turn_held_for, Case::Bound);
+    let held = filled(texts.near_held, "{time}", &time);
+    let near = format!("{} {held}", texts.near);
+    (Some(texts.near_title), Some(near.into()))
 }
 
 #[cfg(test)]

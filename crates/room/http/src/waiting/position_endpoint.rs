@@ -22,6 +22,9 @@ use anteroom_proxy::status::RequestError;
 /// Path of the endpoint, on every host that has a room.
 pub const PATH: &str = "/.well-known/anteroom/position";
 
+/// Path that extends a turn, on every host that has a room.
+pub const TURN_PATH: &str = "/.well-known/anteroom/turn";
+
 /// Longest room name in bytes; a config file admits none that is longer.
 const ROOM_BYTES_MAX: usize = 64;
 
@@ -282,13 +285,14 @@ struct HoldsTurn {
     turn: Turn,
     words: TurnWords,
     /// Script of a turn, which our page runs. Its policy has the digest.
-    script: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    script: Option<&'static str>,
 }
 
 /// Builds the response to a poll of a visitor with a held turn, and to a request that extends it.
-/// Programs see from `inWaitingRoom` that they may enter.
+/// Programs see from `inWaitingRoom` that they may enter. Our own page gets the script as well.
 #[must_use]
-pub fn turn(view: &TurnView) -> Response<Bytes> {
+pub fn turn(view: &TurnView, is_own_page: bool) -> Response<Bytes> {
     let body = to_json(&HoldsTurn {
         cf_waiting_room: InWaitingRoom {
             in_waiting_room: false,
@@ -299,7 +303,7 @@ pub fn turn(view: &TurnView) -> Response<Bytes> {
             can_extend: view.turn.can_extend,
         },
         words: TurnWords::of(view),
-        script: &TURN_SCRIPT,
+        script: is_own_page.then(|| TURN_SCRIPT.as_str()),
     });
     response(StatusCode::OK, body)
 }
@@ -501,12 +505,10 @@ mod tests {
         let first: Value =
             serde_json::from_slice(still_waiting_page(&view, true, "").body()).unwrap();
         let response = still_waiting_page(&view, true, first["k"].as_str().unwrap());
-        println!("{}", String::from_utf8_lossy(response.body()));
         let headers = response.headers().iter();
         let headers: usize = headers
             .map(|(name, value)| name.as_str().len() + value.len() + 4)
             .sum();
-        println!("body {}, headers {headers}", response.body().len());
         assert!(response.body().len() + headers < 300);
     }
 
@@ -522,7 +524,7 @@ mod tests {
             session_duration: DurationMs::from_secs(900),
             is_renewed: true,
         };
-        let body: Value = serde_json::from_slice(turn(&view).body()).unwrap();
+        let body: Value = serde_json::from_slice(turn(&view, true).body()).unwrap();
         assert_eq!(body["cfWaitingRoom"], json!({"inWaitingRoom": false}));
         let expected = json!({"endsAtMs": 61_000, "nowMs": 1_000, "canExtend": true});
         assert_eq!(body["turn"], expected);
@@ -530,6 +532,10 @@ mod tests {
         assert_eq!(body["words"]["left10"], "10 seconds left to enter.");
         let inside = "Inside you have 15 minutes. They start again with every page you open.";
         assert_eq!(body["words"]["inside"], inside);
+        assert!(body["script"].is_string());
+        let for_programs: Value = serde_json::from_slice(turn(&view, false).body()).unwrap();
+        assert_eq!(for_programs["script"], Value::Null);
+        assert_eq!(for_programs["turn"], body["turn"]);
     }
 
     #[test]

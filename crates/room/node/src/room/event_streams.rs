@@ -26,6 +26,7 @@ impl RoomHandle {
             let is_open = may_have_seat(room, now);
             let eligible = tickets.iter().map(|ticket| {
                 let visit = Visit {
+                    is_poll: true,
                     visitor: ticket.visitor,
                     ticket: Some(*ticket),
                     may_sync: false,

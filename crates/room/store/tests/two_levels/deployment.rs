@@ -7,6 +7,7 @@ use anteroom_room::id::{DataCenterId, Incarnation, NodeId, VisitorId};
 use anteroom_room::ledger::{LeaseTerms, Ledger};
 use anteroom_room::record_view::RecordView;
 use anteroom_room::room::check_in::CheckInRequest;
+use anteroom_room::room::request_flow::Intent;
 use anteroom_room::room::{Capacity, CheckIn, Predecessors, Room, RoomIdentity, Verdict, Visit};
 use anteroom_room::rules::{Limits, Rules};
 use anteroom_room::sync::{Reply, SyncRequest};
@@ -255,6 +256,7 @@ impl Deployment {
         let mut id = [0; 16];
         id[..8].copy_from_slice(&self.ids.to_le_bytes());
         let mut visit = Visit {
+            is_poll: false,
             visitor: ticket.map_or(VisitorId(id), |ticket| ticket.visitor),
             ticket,
             may_sync: true,
@@ -286,6 +288,7 @@ impl Deployment {
 
     fn return_visit(&mut self, node: usize, ticket: Ticket) {
         let mut visit = CheckInRequest {
+            intent: Intent::Enter,
             ticket,
             is_navigation: true,
             may_sync: true,

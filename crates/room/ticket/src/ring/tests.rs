@@ -1,7 +1,7 @@
 //! Tests of which tickets open, and which do not.
 
 use anteroom_room::id::{DataCenterId, Epoch, VisitorId};
-use anteroom_room::ticket::{Announced, SEATS_MAX, Seat, Seats};
+use anteroom_room::ticket::{Announced, FirstSeat, SEATS_MAX, Seat, Seats};
 use anteroom_room::time::Timestamp;
 
 use super::*;
@@ -22,7 +22,8 @@ fn ticket() -> Ticket {
         bucket: Timestamp(1_694_432_754_000),
         last_check_in_at: Timestamp(1_694_432_755_000),
         accepted_at: Some(Timestamp(1_694_432_756_000)),
-        is_provisional: true,
+        first_seat: Some(FirstSeat::Newcomer),
+        has_missed_turn: false,
         counted_until: Some(Timestamp(1_694_432_799_500)),
         announced: Announced::default(),
         seats,
@@ -50,7 +51,8 @@ fn a_waiting_ticket_has_no_seats_and_no_time_of_acceptance() {
     let ring = KeyRing::new(&[[1; 32]]);
     let waiting = Ticket {
         accepted_at: None,
-        is_provisional: false,
+        first_seat: None,
+        has_missed_turn: false,
         counted_until: None,
         announced: Announced::default(),
         seats: Seats::default(),

@@ -146,6 +146,7 @@ fn behaviour(pages: f64, patience: DurationMs) -> Behaviour {
         second_tab: 0.0,
         patience: Some(patience),
         no_shows: 0.0,
+        away: 0.0,
         changes_node: 0.0,
         changes_data_center: 0.0,
         without_cookies: 0.0,

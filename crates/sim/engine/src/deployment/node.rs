@@ -145,12 +145,16 @@ impl Request {
         let flow = RequestFlow::new(VisitorArrival {
             ticket: sent.ticket,
             fresh: sent.fresh,
-            is_navigation: sent.role != Role::Subresource,
-            // A waiting page polls by script.
+            is_navigation: sent.role.is_navigation(),
+            // A waiting page polls by script, also that of a visitor who missed its turn.
             gets_page: sent
                 .ticket
-                .is_none_or(|ticket| ticket.accepted_at.is_some()),
-            intent: Intent::Enter,
+                .is_none_or(|ticket| ticket.accepted_at.is_some() && ticket.held_turn().is_none()),
+            intent: match sent.role {
+                Role::Poll => Intent::Poll,
+                Role::Extension => Intent::ExtendTurn,
+                _ => Intent::Enter,
+            },
         });
         Self {
             role: sent.role,
@@ -170,8 +174,12 @@ impl Request {
 /// Purpose of a request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Role {
-    /// Page, or a poll of a waiting visitor.
+    /// Page, also of a waiting visitor.
     Page,
+    /// Poll of a waiting visitor whose page is in the background.
+    Poll,
+    /// Request for more time for a turn.
+    Extension,
     /// Further resource of a page.
     Subresource,
     /// Page in a second tab.
@@ -180,10 +188,23 @@ pub(crate) enum Role {
     Replay,
 }
 
+impl Role {
+    fn is_navigation(self) -> bool {
+        !matches!(self, Self::Subresource | Self::Poll | Self::Extension)
+    }
+
+    /// Whether it is the visitor's own request with its present ticket, and not a copy.
+    pub(crate) fn is_own(self) -> bool {
+        matches!(self, Self::Page | Self::Poll | Self::Extension)
+    }
+}
+
 /// Decision of a node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NodeReply {
     Pass,
+    /// Reply to a poll of a visitor without a ticket: a page request would be admitted.
+    MayCome,
     Renewed(Ticket),
     Admit(Ticket),
     Queue(Option<Ticket>, QueuePosition),
@@ -297,7 +318,7 @@ impl Node {
         started_at: Timestamp,
     ) -> (NodeReply, VisitorState) {
         let accepted = request.ticket.filter(|ticket| ticket.accepted_at.is_some());
-        let is_navigation = request.role != Role::Subresource;
+        let is_navigation = request.role.is_navigation();
         if let Some(ticket) = accepted.filter(|_| request.parent_waits == 0)
             && self
                 .view
@@ -340,7 +361,8 @@ impl Node {
             Step::Queue(ticket, place) => NodeReply::Queue(ticket, place),
             Step::SyncWithParent => NodeReply::AskParent,
             Step::TakeNumber(key) => NodeReply::TakeNumber(key),
-            Step::WouldAdmit | Step::NotActive => unreachable!("a request enters the room"),
+            Step::WouldAdmit => NodeReply::MayCome,
+            Step::NotActive => unreachable!("it was decided again"),
         };
         (reply, met_as)
     }

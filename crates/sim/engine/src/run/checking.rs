@@ -168,7 +168,7 @@ impl Simulation {
         if met_as != VisitorState::Waiting {
             return;
         }
-        let (now, is_copy) = (self.now, request.role != Role::Page);
+        let (now, is_copy) = (self.now, !request.role.is_own());
         match reply {
             NodeReply::Queue(Some(ticket), position) => {
                 let node = &self.deployment.nodes[request.node as usize];
@@ -261,6 +261,6 @@ fn watched_for<'a>(
     let is_own = visitor
         .ticket
         .is_some_and(|own| own.visitor == ticket.visitor);
-    let is_its = request.role == Role::Page || is_own || visitor.watched.is_of(ticket.visitor);
+    let is_its = request.role.is_own() || is_own || visitor.watched.is_of(ticket.visitor);
     is_its.then_some(&mut visitor.watched)
 }

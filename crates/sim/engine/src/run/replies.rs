@@ -39,6 +39,7 @@ impl Simulation {
         self.check_response(request, &reply, met_as, node_now);
         match request.role {
             Role::Page => self.follow_page(request, reply),
+            Role::Poll | Role::Extension => self.follow_poll(request, reply),
             Role::Subresource => self.take_ticket(request.owner, &reply),
             Role::Tab => {
                 self.take_ticket(request.owner, &reply);
@@ -78,10 +79,60 @@ impl Simulation {
             NodeReply::Admit(ticket) | NodeReply::Renewed(ticket) => {
                 self.show_page(request, Some(ticket))
             }
-            NodeReply::Pass | NodeReply::AskParent | NodeReply::TakeNumber(_) => {
-                self.show_page(request, None)
-            }
+            NodeReply::Pass
+            | NodeReply::MayCome
+            | NodeReply::AskParent
+            | NodeReply::TakeNumber(_) => self.show_page(request, None),
         }
+    }
+
+    fn follow_poll(&mut self, request: &Request, reply: NodeReply) {
+        let ticket = match reply {
+            NodeReply::Queue(..) => return self.follow_page(request, reply),
+            NodeReply::Admit(ticket) | NodeReply::Renewed(ticket) => Some(ticket),
+            NodeReply::MayCome => {
+                let late = DurationMs(100);
+                if let Some(visitor) = self.population.visitors.get_mut(request.owner) {
+                    visitor.is_away = false;
+                }
+                let visitor = request.owner;
+                return self.plan(self.now + late, Event::SendsRequest { visitor });
+            }
+            NodeReply::Pass | NodeReply::AskParent | NodeReply::TakeNumber(_) => None,
+        };
+        self.hold_turn(request.owner, ticket);
+    }
+
+    /// Plans what a visitor with a turn does. The first time it may come too late, or ask for more
+    /// time.
+    fn hold_turn(&mut self, key: Key, ticket: Option<Ticket>) {
+        let now = self.now;
+        let Some(visitor) = self.population.visitors.get_mut(key) else {
+            return;
+        };
+        if visitor.phase == Phase::Waiting {
+            visitor.phase = Phase::Holding;
+            let (data_center, arrived_at) = (visitor.data_center, visitor.arrived_at);
+            self.measure
+                .handle_dequeued(data_center, arrived_at, visitor.keeps_cookies);
+            let announced = std::mem::take(&mut visitor.announced);
+            self.measure.handle_waited(&announced, now);
+        }
+        let is_extended = ticket
+            .and_then(|ticket| ticket.held_turn())
+            .is_some_and(|turn| !turn.can_extend);
+        if let Some(ticket) = ticket.filter(|_| visitor.keeps_cookies) {
+            visitor.ticket = Some(ticket);
+        }
+        let turn = self.rules.turn_held_for.min(self.rules.session_duration);
+        let most = match visitor.ticket {
+            Some(ticket) if ticket.has_missed_turn || is_extended => DurationMs(turn.0 / 2),
+            _ => turn.times(2),
+        };
+        visitor.wants_extension = !is_extended && visitor.rng.chance(0.3);
+        let within = if visitor.wants_extension { turn } else { most };
+        let at = now + visitor.rng.between(DurationMs::ZERO, within);
+        self.plan(at, Event::SendsRequest { visitor: key });
     }
 
     /// Queues a visitor.
@@ -131,10 +182,10 @@ impl Simulation {
             let entry = Entry {
                 data_center: visitor.data_center,
                 arrived_at: visitor.arrived_at,
-                has_waited: before == Phase::Waiting,
+                has_waited: matches!(before, Phase::Waiting | Phase::Holding),
                 keeps_cookies: visitor.keeps_cookies,
             };
-            if entry.has_waited {
+            if before == Phase::Waiting {
                 self.measure.handle_dequeued(
                     entry.data_center,
                     entry.arrived_at,

@@ -115,8 +115,16 @@ impl Simulation {
             self.plan(at, Event::ReachesNode { visitor: key });
             return;
         }
+        let is_poll = visitor.is_away && visitor.phase == Phase::Waiting;
+        let role = if is_poll {
+            Role::Poll
+        } else if std::mem::take(&mut visitor.wants_extension) {
+            Role::Extension
+        } else {
+            Role::Page
+        };
         let sent = Sent {
-            role: Role::Page,
+            role,
             owner: key,
             ticket: visitor.ticket.filter(|_| visitor.keeps_cookies),
             fresh: visitor.fresh_id(),
@@ -225,7 +233,7 @@ impl Simulation {
 
     fn give_up_request(&mut self, request: &Request) {
         match request.role {
-            Role::Page => self.retry(request.owner),
+            Role::Page | Role::Poll | Role::Extension => self.retry(request.owner),
             Role::Subresource => {}
             Role::Tab | Role::Replay => self.drop_copy(request.owner),
         }
@@ -313,7 +321,7 @@ fn is_use(request: &Request, reply: &NodeReply) -> bool {
             .ticket
             .is_none_or(|ticket| ticket.seats.iter().count() < renewed.seats.iter().count()),
         NodeReply::Queue(_, position) => position.reason == QueueReason::Full,
-        NodeReply::Pass | NodeReply::TakeNumber(_) => false,
+        NodeReply::Pass | NodeReply::MayCome | NodeReply::TakeNumber(_) => false,
     }
 }
 
@@ -326,6 +334,7 @@ pub(super) fn code_of(reply: &NodeReply, met_as: VisitorState) -> u64 {
         NodeReply::Queue(..) => 3,
         NodeReply::AskParent => 4,
         NodeReply::TakeNumber(_) => 5,
+        NodeReply::MayCome => 6,
     };
     let met_as = match met_as {
         VisitorState::Active => 0,

@@ -106,6 +106,9 @@ pub struct Behaviour {
     pub patience: Option<DurationMs>,
     /// Share of waiting visitors who send no more requests before their turn.
     pub no_shows: f64,
+    /// Share of visitors whose page is in the background when their turn comes: they come back a
+    /// while later.
+    pub away: f64,
     /// Share of requests that reach another node of the data center than the last one.
     pub changes_node: f64,
     /// Share of requests that reach another data center.

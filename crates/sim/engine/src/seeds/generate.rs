@@ -97,7 +97,7 @@ pub fn scenario(seed: u64) -> Scenario {
         data_centers,
         faults,
     };
-    crowds::gather(flickers::flicker(scenario))
+    held_turns(crowds::gather(flickers::flicker(scenario)))
 }
 
 /// Returns the time until the seats expire that are given just before the last fault.
@@ -271,6 +271,19 @@ fn windows(seed: u64, rules: &mut Rules, faults: &mut Vec<FaultPlan>) {
     }
 }
 
+/// Makes visitors be away when their turn comes, in a quarter of the seeds. Nothing else of a seed
+/// changes.
+fn held_turns(mut scenario: Scenario) -> Scenario {
+    let mut rng = SimRng::new(scenario.seed, Purpose::Turns);
+    if rng.chance(0.25) {
+        let room = &mut scenario.rooms[0];
+        room.behaviour.away = 0.1 + rng.unit() * 0.7;
+        let session = room.rules.session_duration;
+        room.rules.turn_held_for = rng.between(DurationMs::from_secs(1), session + session);
+    }
+    scenario
+}
+
 /// Returns a number in a share of all cases, and 0 in the others.
 fn sometimes(rng: &mut SimRng, in_share: f64, most: f64) -> f64 {
     if rng.chance(in_share) {
@@ -296,6 +309,7 @@ fn behaviour(rng: &mut SimRng, session: DurationMs) -> Behaviour {
         second_tab: sometimes(rng, 0.3, 0.6),
         patience: rng.chance(0.3).then_some(DurationMs::from_secs(20)),
         no_shows: sometimes(rng, 0.3, 0.5),
+        away: 0.0,
         changes_node: sometimes(rng, 0.5, 1.0),
         changes_data_center: sometimes(rng, 0.4, 0.7),
         without_cookies: sometimes(rng, 0.2, 0.4),

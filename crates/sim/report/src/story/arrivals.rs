@@ -246,6 +246,7 @@ impl LeasingNodes {
         self.sync_when_due();
         self.visitors += 1;
         let mut visit = Visit {
+            is_poll: false,
             visitor: VisitorId(self.visitors.to_le_bytes()),
             ticket: None,
             may_sync: true,

@@ -135,7 +135,6 @@ fn view(state: &'static str, language: Language) -> WaitingView<'static> {
     WaitingView {
         host: "shop.example.org",
         reference: Some([0x3f, 0x9a, 0x12, 0xc4]),
-        turn_hold: (state == "near").then_some(DurationMs::from_secs(60)),
         page: (state == "branded").then_some(&*BRANDED),
         language,
         admitted_last_minute: is_known.then_some(38),
@@ -204,7 +203,7 @@ impl Drop for Gallery {
 
 /// Returns the response with a turn of a minute that has just begun.
 fn held_turn(language: Language, can_extend: bool) -> Response<Bytes> {
-    position_endpoint::turn(&TurnView {
+    let view = TurnView {
         turn: HeldTurn {
             ends_at: NOW + DurationMs::from_secs(60),
             can_extend,
@@ -213,7 +212,8 @@ fn held_turn(language: Language, can_extend: bool) -> Response<Bytes> {
         language,
         session_duration: DurationMs::from_secs(900),
         is_renewed: true,
-    })
+    };
+    position_endpoint::turn(&view, true)
 }
 
 /// Returns the response to the next poll of a queue that moves. Its reason changes every time.

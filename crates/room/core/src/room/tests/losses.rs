@@ -1,6 +1,6 @@
 //! Tests of what a visitor loses, and that the next response mentions it once.
 
-use super::super::request_flow::{Intent, RequestFlow, Step, VisitorArrival};
+use super::super::request_flow::{RequestFlow, Step, VisitorArrival};
 use super::*;
 use crate::queue_position::Loss;
 

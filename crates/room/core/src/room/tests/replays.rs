@@ -87,10 +87,10 @@ fn near_the_limit_first_seats_are_short_until_the_ticket_returns() {
         ..rules(10, 100)
     });
     let ticket = pair.admit();
-    assert!(ticket.is_provisional);
+    assert_eq!(ticket.first_seat, Some(FirstSeat::Newcomer));
     assert!(ticket.seats.ends_at().unwrap() <= START + DurationMs(70_000));
     pair.wait(1_000);
     let full = pair.renew(ticket);
-    assert!(!full.is_provisional);
+    assert_eq!(full.first_seat, None);
     assert!(full.seats.ends_at().unwrap() >= pair.now + DurationMs(300_000));
 }

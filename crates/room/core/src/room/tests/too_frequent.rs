@@ -8,6 +8,7 @@ fn a_visitor_with_too_frequent_requests_waits_and_then_enters() {
     pair.sync();
     pair.admit();
     let visit_of = |ticket: Option<Ticket>| Visit {
+        is_poll: false,
         visitor: ticket.map_or(VisitorId([9; 16]), |ticket| ticket.visitor),
         ticket,
         may_sync: true,

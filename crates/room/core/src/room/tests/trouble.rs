@@ -29,6 +29,7 @@ fn after_its_goodbye_a_room_admits_nobody_and_active_visitors_pass() {
     pair.room.handle_reply(reply, pair.now);
     pair.wait(60_000);
     let returning = CheckInRequest {
+        intent: Intent::Enter,
         ticket,
         is_navigation: true,
         may_sync: true,
@@ -38,6 +39,7 @@ fn after_its_goodbye_a_room_admits_nobody_and_active_visitors_pass() {
         CheckIn::Pass
     );
     let visit = Visit {
+        is_poll: false,
         visitor: VisitorId([9; 16]),
         ticket: None,
         may_sync: true,
@@ -53,6 +55,7 @@ fn without_a_parent_nobody_is_admitted_or_extended_but_tickets_run_on() {
     let ticket = pair.admit();
     pair.wait(10_000);
     let visit = Visit {
+        is_poll: false,
         visitor: VisitorId([9; 16]),
         ticket: None,
         may_sync: false,
@@ -63,6 +66,7 @@ fn without_a_parent_nobody_is_admitted_or_extended_but_tickets_run_on() {
     };
     assert_eq!(position.reason, QueueReason::StoreUnavailable);
     let returning = CheckInRequest {
+        intent: Intent::Enter,
         ticket,
         is_navigation: true,
         may_sync: false,
@@ -85,6 +89,7 @@ fn on_store_failure_admit_admits_and_counts_all_visitors() {
         ..rules(1, 1)
     });
     let visit = Visit {
+        is_poll: false,
         visitor: VisitorId([9; 16]),
         ticket: None,
         may_sync: false,
@@ -193,6 +198,7 @@ fn a_process_started_while_cut_off_accepts_tickets_like_its_predecessor() {
         };
         let mut room = Room::new(identity, before, rules(5, 100), Capacity::default(), START);
         let returning = CheckInRequest {
+            intent: Intent::Enter,
             ticket,
             is_navigation: true,
             may_sync: true,
@@ -215,6 +221,7 @@ fn changed_rules_keep_renewals() {
     pair.sync();
     pair.change_rules(rules(4, 100));
     let returning = CheckInRequest {
+        intent: Intent::Enter,
         ticket,
         is_navigation: true,
         may_sync: true,

@@ -6,6 +6,7 @@ use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::{DataCenterId, NodeId, VisitorId};
 use anteroom_room::ledger::{LeaseTerms, Ledger};
 use anteroom_room::room::check_in::CheckInRequest;
+use anteroom_room::room::request_flow::Intent;
 use anteroom_room::room::{Capacity, CheckIn, Predecessors, Room, RoomIdentity, Verdict, Visit};
 use anteroom_room::rules::{Limits, QueueingMethod, Rules, SeatNeedsCookie};
 use anteroom_room::sync::Reply;
@@ -210,6 +211,7 @@ impl Model {
         let mut visitor = [0; 16];
         visitor[..8].copy_from_slice(&self.ids.to_le_bytes());
         let mut visit = Visit {
+            is_poll: false,
             visitor: ticket.map_or(VisitorId(visitor), |ticket| ticket.visitor),
             ticket,
             may_sync: true,
@@ -240,6 +242,7 @@ impl Model {
     fn come_back(&mut self, ticket: Ticket, is_navigation: bool) {
         let is_logged_out = self.logged_out.iter().any(|t| t.visitor == ticket.visitor);
         let mut visit = CheckInRequest {
+            intent: Intent::Enter,
             ticket,
             is_navigation,
             may_sync: true,
