@@ -495,7 +495,10 @@ impl LedgerOperation {
                     ledger.handle_upstream(news.clone(), now);
                 }
                 let reply = ledger.handle_sync(SyncRequest::clone(request), lease_terms, now);
-                let carrier = ledger.carrier(request);
+                // Nobody waits for the reply to an old message: its sender would carry no request,
+                // and the others would wait for that until it times out.
+                let is_current = !matches!(reply, Reply::Stale);
+                let carrier = ledger.carrier(request).filter(|_| is_current);
                 let carrier = carrier.filter(|_| ledger.is_upstream_due(*is_wanted, now));
                 let upstream_sync = carrier.and_then(|carrier| {
                     let request = ledger.poll_upstream(now)?;

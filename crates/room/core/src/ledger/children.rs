@@ -138,17 +138,21 @@ impl Ledger {
     }
 
     /// Forgets the waiting visitors in the reports of an earlier ledger of a data center that has
-    /// another one: the same nodes count them.
+    /// another one: the same nodes count them. A message of an earlier ledger may be late.
     fn drop_waiting_before(&mut self, request: &SyncRequest) {
         if !request.is_of_ledger {
             return;
         }
         let (name, data_center) = (request.child, request.data_center);
+        let here = |child: &Child| child.data_center == data_center;
+        let ledgers = self.children.iter().filter(|(_, child)| here(child));
+        let newest = ledgers.max_by_key(|(node, child)| (child.sent_at, **node == name));
+        let newest = newest.map(|(node, _)| *node);
         let children = self.children.iter_mut();
-        let children =
-            children.filter(|(node, child)| **node != name && child.data_center == data_center);
+        let children = children.filter(|(node, child)| Some(**node) != newest && here(child));
         let departed = self.departed.iter_mut();
-        let departed = departed.filter(|gone| gone.node != name && gone.data_center == data_center);
+        let departed =
+            departed.filter(|gone| Some(gone.node) != newest && gone.data_center == data_center);
         let before = children.map(|(_, child)| &mut child.waiting);
         for waiting in before.chain(departed.map(|gone| &mut gone.waiting)) {
             self.sums.drop_waiting(waiting);

@@ -1,7 +1,9 @@
 //! Tests of a data center below the root: its requests, and their times.
 
 use super::*;
+use crate::ledger_exchange::LedgerOperation;
 use crate::sync::Snapshot;
+use alloc::boxed::Box;
 
 /// Time of the first admissions; the next minute begins five seconds later.
 const LATE: Timestamp = Timestamp(START.0 + 55_000);
@@ -230,4 +232,29 @@ fn a_late_reply_of_another_node_is_polled_for() {
     assert_eq!(back_after(&far), Some(DurationMs(40)));
     far.wait(500);
     assert_eq!(back_after(&far), Some(DurationMs(20)), "late");
+}
+
+/// An old message that comes late has no sender that waits for the reply.
+#[test]
+fn a_late_message_begins_no_request_to_the_root() {
+    for is_late in [false, true] {
+        let mut far = Far::new(LATE);
+        far.now = far.now + DurationMs(2_000);
+        let mut last = None;
+        far.node(1, 0, |request| last = Some(request.clone()));
+        let mut message = last.expect("it was sent");
+        message.sent_at = far.now;
+        if !is_late {
+            message.number += 1;
+        }
+        let operation = LedgerOperation::Sync {
+            request: Box::new(message),
+            root_reply: None,
+            is_wanted: true,
+        };
+        let exchange = operation.perform(&mut far.here, LeaseTerms::default());
+        let exchange = exchange.expect("a reply");
+        assert_eq!(matches!(exchange.reply, Reply::Stale), is_late);
+        assert_eq!(exchange.upstream_sync.is_none(), is_late);
+    }
 }

@@ -29,7 +29,8 @@ fn until(count: i64, secs: u64) -> WaitingForecast {
             bucket: START,
             last_check_in_at: START,
             accepted_at: None,
-            is_provisional: false,
+            first_seat: None,
+            has_missed_turn: false,
             counted_until: None,
             announced: crate::ticket::Announced::default(),
             seats: crate::ticket::Seats::default(),
@@ -105,7 +106,8 @@ fn a_visitor_passes_from_one_child_to_another_at_the_same_time() {
             bucket: START,
             last_check_in_at: START,
             accepted_at: None,
-            is_provisional: false,
+            first_seat: None,
+            has_missed_turn: false,
             counted_until: Some(START + DurationMs(2_000)),
             announced: crate::ticket::Announced::default(),
             seats: crate::ticket::Seats::default(),
@@ -141,4 +143,22 @@ fn another_ledger_of_a_data_center_counts_the_same_visitors() {
     after.waiting = until(8, 30);
     let (_, reply) = grant(ledger, &after, START);
     assert_eq!(reply.snapshot.waiting, 10);
+}
+
+#[test]
+fn a_late_message_of_an_earlier_ledger_changes_no_count() {
+    let mut present = at(2, 1, START + DurationMs(10_000));
+    present.is_of_ledger = true;
+    present.waiting = until(8, 30);
+    let now = present.sent_at;
+    let (ledger, _) = grant(Ledger::new(), &present, now);
+    let mut late = at(1, 1, START);
+    late.is_of_ledger = true;
+    late.waiting = until(9, 30);
+    // Not by `grant`, which would send it now.
+    let (_, reply) = ledger.sync(&late, LeaseTerms::default(), now);
+    let Reply::Granted(reply) = reply else {
+        panic!("{reply:?}");
+    };
+    assert_eq!(reply.snapshot.waiting, 8);
 }

@@ -1,8 +1,8 @@
 //! Tests of active visitors with a seat in another data center.
 
 use super::*;
-use crate::room::request_flow::{Intent, RequestFlow, Step, VisitorArrival};
-use crate::sync_loop::WAIT_TIMEOUT;
+use crate::room::request_flow::{RequestFlow, Step, VisitorArrival};
+use crate::sync_loop::{WAIT_MAX, WAIT_TIMEOUT};
 
 /// Ticket of a visitor who is active in another data center; its seat was extended 5 s ago.
 fn from_other_data_center(now: Timestamp) -> Ticket {
@@ -17,7 +17,8 @@ fn from_other_data_center(now: Timestamp) -> Ticket {
         bucket: START - DurationMs(60_000),
         last_check_in_at: now - DurationMs(5_000),
         accepted_at: Some(START - DurationMs(60_000)),
-        is_provisional: false,
+        first_seat: None,
+        has_missed_turn: false,
         counted_until: None,
         announced: crate::ticket::Announced::default(),
         seats,
@@ -154,6 +155,7 @@ fn a_ticket_that_ends_while_its_visitor_waits_for_a_seat_gets_that_seat() {
     let (mut pair, mover, mut flow, mover_ends_at) = with_seat_for_mover();
     pair.now = mover_ends_at + DurationMs(63);
     pair.sync();
+    assert_eq!(flow.decide(&mut pair.room, pair.now), Step::NotActive);
     let Step::Pass { ticket, .. } = flow.decide(&mut pair.room, pair.now) else {
         panic!("it is queued");
     };
@@ -171,6 +173,25 @@ fn a_ticket_that_ended_earlier_gets_no_seat() {
     let mut new_request = request(mover);
     let step = new_request.decide(&mut pair.room, pair.now);
     assert_eq!(step, Step::NotActive, "it did not wait");
-    let is_late = mover_ends_at + WAIT_TIMEOUT;
+    let is_late = mover_ends_at + WAIT_TIMEOUT + WAIT_MAX;
     assert_eq!(late.decide(&mut pair.room, is_late), Step::NotActive);
+    let step = late.decide(&mut pair.room, is_late);
+    assert!(!matches!(step, Step::Pass { .. }), "{step:?}");
+}
+
+/// A node that paces its syncs may have none within the short wait of an active visitor.
+#[test]
+fn a_visitor_who_would_lose_its_session_waits_for_the_next_reply() {
+    let (mut pair, mover, mut flow, mover_ends_at) = with_seat_for_mover();
+    pair.now = mover_ends_at + DurationMs(160);
+    flow.set_may_sync(false);
+    assert_eq!(flow.decide(&mut pair.room, pair.now), Step::NotActive);
+    assert_eq!(flow.decide(&mut pair.room, pair.now), Step::SyncWithParent);
+    pair.wait(90);
+    pair.sync();
+    let Step::Pass { ticket, .. } = flow.decide(&mut pair.room, pair.now) else {
+        panic!("it is queued");
+    };
+    assert_eq!(ticket.visitor, mover.visitor);
+    assert!(ticket.seats.of(DataCenterId(1)).is_some());
 }
