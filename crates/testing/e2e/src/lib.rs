@@ -12,6 +12,7 @@ pub mod binary;
 pub mod cluster;
 pub mod deploy;
 pub mod fill;
+pub mod machine;
 pub mod newcomers;
 pub mod node;
 pub mod origin;
