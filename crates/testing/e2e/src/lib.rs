@@ -21,5 +21,6 @@ pub mod replay;
 pub mod stepped;
 pub mod stores;
 pub mod switch;
+pub mod truth;
 
 pub use anteroom_testkit::eventually;
