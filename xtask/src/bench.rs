@@ -6,7 +6,7 @@
 //! it.
 
 pub(crate) mod cluster;
-pub(crate) mod far;
+pub(crate) mod example;
 pub(crate) mod gateway;
 pub(crate) mod limits;
 
@@ -40,7 +40,16 @@ pub(crate) enum Benchmark {
     /// to all nodes at a fixed rate, from rest. Prints a row for each case. An exceeded limit is a
     /// failure. Needs redis-server. Takes about five minutes after the build, on an otherwise idle
     /// machine.
-    Far(far::Options),
+    #[command(after_help = example::FAR)]
+    Far(example::Options),
+    /// Truth of the waits that are announced to waiting visitors, at real nodes.
+    ///
+    /// One node with its own store gets 200 and 2,000 visitors at once, and 200 who come before an
+    /// opening. So do three nodes on one redis-server. Visitors note what responses announce, and
+    /// when they go in. Prints a row for each run. An exceeded limit is a failure. Needs
+    /// redis-server. Takes about twenty minutes after the build, on an otherwise idle machine.
+    #[command(after_help = example::TRUTH)]
+    Truth(example::Options),
     /// Cost of the gateway per request, compared with hyper alone, nginx and haproxy.
     ///
     /// Each gets the same load in turn, on one processor: requests of active visitors, waiting

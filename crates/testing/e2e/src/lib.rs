@@ -12,6 +12,7 @@ pub mod binary;
 pub mod cluster;
 pub mod deploy;
 pub mod fill;
+pub mod machine;
 pub mod newcomers;
 pub mod node;
 pub mod origin;
@@ -20,5 +21,6 @@ pub mod replay;
 pub mod stepped;
 pub mod stores;
 pub mod switch;
+pub mod truth;
 
 pub use anteroom_testkit::eventually;

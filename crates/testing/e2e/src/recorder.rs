@@ -68,13 +68,17 @@ pub(crate) async fn state(address: &NodeAddress) -> Option<Value> {
 }
 
 /// Returns a present metric of the room; `None` without a response, or if there is none of this
-/// name.
-pub(crate) async fn metric<T: FromStr>(address: &NodeAddress, name: &str) -> Option<T> {
+/// name. `labels` are those after the room, each with a comma in front.
+pub(crate) async fn metric<T: FromStr>(
+    address: &NodeAddress,
+    name: &str,
+    labels: &str,
+) -> Option<T> {
     let client = Client::builder(TokioExecutor::new()).build_http();
     let metrics = timeout(METRICS_WITHIN, read(&client, address, "/metrics"));
     let metrics = metrics.await.ok()??;
     let metrics = std::str::from_utf8(&metrics).ok()?;
-    let sample = format!("{name}{{room=\"{ROOM}\"}} ");
+    let sample = format!("{name}{{room=\"{ROOM}\"{labels}}} ");
     let mut lines = metrics.lines();
     let value = lines.find_map(|line| line.strip_prefix(&sample))?;
     value.parse().ok()

@@ -22,6 +22,8 @@ const SENDS_AT_ONCE: &[&str] = &["--repl-diskless-sync-delay", "0"];
 /// Kind of a store.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum StoreKind {
+    /// Store of the one node itself, in its data folder.
+    Embedded,
     /// One server.
     Single,
     /// Server with a replica that takes over on request, at the same address.
@@ -40,6 +42,8 @@ pub enum StoreKind {
 /// Running store; ends when dropped.
 #[derive(Debug)]
 pub enum Store {
+    /// Store of kind [`StoreKind::Embedded`].
+    Embedded,
     /// Store of kind [`StoreKind::Single`] or [`StoreKind::Logged`].
     Single(RedisServer),
     /// Store of kind [`StoreKind::Replicated`].
@@ -60,6 +64,7 @@ impl Store {
     /// If redis-server is not installed or does not start.
     pub async fn start(kind: StoreKind, shim: &Shim) -> Self {
         match kind {
+            StoreKind::Embedded => Self::Embedded,
             StoreKind::Single => Self::Single(RedisServer::start().await),
             StoreKind::Logged(fsync) => {
                 let logs = ["--appendonly", "yes", "--appendfsync", fsync];
@@ -75,21 +80,23 @@ impl Store {
     }
 
     /// Returns the target of a link; `None` if the store announces addresses itself, which no link
-    /// knows.
+    /// knows, or has none.
     #[must_use]
     pub fn address(&self) -> Option<SocketAddr> {
         match self {
             Self::Single(server) => Some(at(server.port())),
             Self::Replicated(pair) => Some(pair.address()),
             Self::Clocked(server) => Some(at(server.port())),
-            Self::Watched(_) | Self::Cluster(_) => None,
+            Self::Embedded | Self::Watched(_) | Self::Cluster(_) => None,
         }
     }
 
-    /// Returns the URL for a node, where the link to the store, if there is one, is at `link`.
+    /// Returns the URL for a node, where the link to the store, if there is one, is at `link`. An
+    /// embedded store has an empty one.
     #[must_use]
     pub fn url(&self, link: Option<SocketAddr>) -> String {
         match self {
+            Self::Embedded => String::new(),
             Self::Watched(watched) => watched.url(),
             Self::Cluster(cluster) => {
                 let servers = cluster.servers().iter();

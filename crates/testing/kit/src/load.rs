@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 
 pub use self::active_visitor::{ActiveVisitor, Latencies};
 use self::browser::Browser;
-pub use self::browser::PageRequest;
+pub use self::browser::{NoticedWait, PageRequest, WaitNotice};
 pub use self::counters::VisitorCounts;
 pub use self::habits::Habits;
 pub use self::newcomers::{Exchange, NewcomerLog, NewcomerPlan, RequestOutcome, Visit};

@@ -27,6 +27,8 @@ async fn a_poll_returns_the_position_and_the_turn() {
     assert_eq!(body["cfWaitingRoom"]["position"], 1);
     assert!(body["askAfterMs"].as_u64().unwrap() >= 1_000);
     assert!(body["words"]["reason"].is_string());
+    let wait = |end: &str| body["waitMs"][end].as_u64().unwrap();
+    assert!(wait("low") <= wait("middle") && wait("middle") < wait("high"));
 
     inside.get("/logout").await;
     let shared = tokio::sync::Mutex::new(&mut waiting);

@@ -7,7 +7,7 @@
 
 use crate::page::{TURN_SCRIPT, Texts, TurnView, TurnWords, WaitingView, Words};
 use anteroom_config::language::Language;
-use anteroom_room::queue_position::QueueReason;
+use anteroom_room::queue_position::{QueueReason, WaitRange};
 use anteroom_store::wire::waiting_status::WaitingBody;
 use bytes::Bytes;
 use http::header::{
@@ -74,8 +74,28 @@ struct StillWaiting {
     /// `refreshIntervalSeconds` before rounding: near the front, a visitor who polls more than a
     /// second late counts as gone.
     ask_after_ms: u64,
+    /// `words.wait` before rounding, for programs that show a range of their own.
+    wait_ms: Option<WaitMs>,
     /// Whether the page should open an event stream as well.
     push: bool,
+}
+
+/// Estimate of the wait in milliseconds.
+#[derive(serde::Serialize)]
+struct WaitMs {
+    low: u64,
+    middle: u64,
+    high: u64,
+}
+
+impl From<WaitRange> for WaitMs {
+    fn from(wait: WaitRange) -> Self {
+        Self {
+            low: wait.low.0,
+            middle: wait.middle.0,
+            high: wait.high.0,
+        }
+    }
 }
 
 /// Returns the key of the texts that a page of ours has; `None` unless it is one. It is empty if
@@ -316,6 +336,7 @@ pub fn still_waiting(view: &WaitingView<'_>, push: bool) -> Response<Bytes> {
         body: view.body(),
         words: Words::of(view),
         ask_after_ms: view.refresh_after().0,
+        wait_ms: view.wait().map(WaitMs::from),
         push,
     });
     let mut response = response(StatusCode::OK, body);

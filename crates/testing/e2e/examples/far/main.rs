@@ -8,7 +8,6 @@
 #![expect(clippy::print_stdout, reason = "a tool that prints")]
 
 mod cases;
-mod machine;
 mod raw;
 mod report;
 
@@ -17,6 +16,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anteroom_e2e::cluster::Cluster;
+use anteroom_e2e::machine::{self, CpuTimes};
 use anteroom_e2e::newcomers::Findings;
 use anteroom_e2e::origin::ROOM;
 use anteroom_testkit::load::{NewcomerLog, NewcomerPlan};
@@ -25,7 +25,6 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::time::sleep;
 
 use self::cases::Case;
-use self::machine::CpuTimes;
 use self::report::Row;
 
 /// Time without visitors before newcomers come. Longer than a node keeps what it does not need.
@@ -120,10 +119,13 @@ fn measure(case: Case, options: &Options) -> Row {
         sleep(REST).await;
         cluster
     });
+    let stays = Duration::from_secs(case.stays_secs);
     let plan = NewcomerPlan {
         per_second_at_node: case.per_second_at_node,
         lasts: Duration::from_secs(options.seconds),
-        stays: Duration::from_secs(case.stays_secs),
+        at_most: usize::MAX,
+        goes_on: Duration::ZERO,
+        stays: stays..=stays,
         think: Duration::from_secs(1),
         room: ROOM.to_owned(),
         seed: options.seed,

@@ -26,7 +26,7 @@ pub(crate) fn write(folder: &Path, case: &Case, log: &NewcomerLog) -> std::io::R
             let heard = millis(exchange.response.map(|(at, _)| at));
             let (outcome, ahead) = match exchange.response {
                 Some((_, RequestOutcome::Admitted)) => ("admitted", None),
-                Some((_, RequestOutcome::Queued { people_ahead })) => ("waits", people_ahead),
+                Some((_, RequestOutcome::Queued(notice))) => ("waits", notice.people_ahead),
                 Some((_, RequestOutcome::Failed)) => ("failed", None),
                 None => ("nothing", None),
             };

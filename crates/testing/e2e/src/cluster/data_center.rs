@@ -114,7 +114,13 @@ fn config(
         room,
         ..
     } = setup;
-    let global = global.map(|url| format!("global = \"{url}\"\n"));
+    let stores = match (local, global) {
+        ("", _) => "kind = \"embedded\"\n".to_owned(),
+        (local, None) => format!("kind = \"valkey\"\nlocal = \"{local}\"\n"),
+        (local, Some(global)) => {
+            format!("kind = \"valkey\"\nlocal = \"{local}\"\nglobal = \"{global}\"\n")
+        }
+    };
     format!(
         "[server]\n\
          listen = \"127.0.0.1:0\"\n\
@@ -123,9 +129,7 @@ fn config(
          [server.timeouts]\n\
          drain = \"2s\"\n\
          [store]\n\
-         kind = \"valkey\"\n\
-         local = \"{local}\"\n\
-         {}\
+         {stores}\
          {store}\
          [[room]]\n\
          name = \"{ROOM}\"\n\
@@ -136,9 +140,7 @@ fn config(
          allocation = \"{allocation}\"\n\
          bypass = []\n\
          {room}\n",
-        global.unwrap_or_default(),
-        limits.total_active_users,
-        limits.new_users_per_minute,
+        limits.total_active_users, limits.new_users_per_minute,
     )
 }
 

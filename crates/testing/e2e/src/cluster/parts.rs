@@ -131,7 +131,16 @@ impl Cluster {
     ///
     /// If the node does not respond, or has no such metric.
     pub async fn metric<T: FromStr>(&self, at: NodeAt, name: &str) -> T {
-        let value = recorder::metric(self.node(at).admin(), name).await;
+        self.metric_of(at, name, "").await
+    }
+
+    /// Returns a metric of the room at a node with further labels, such as `,outcome="late"`.
+    ///
+    /// # Panics
+    ///
+    /// If the node does not respond, or has no such metric.
+    pub async fn metric_of<T: FromStr>(&self, at: NodeAt, name: &str, labels: &str) -> T {
+        let value = recorder::metric(self.node(at).admin(), name, labels).await;
         value.unwrap_or_else(|| panic!("no {name} at {}", self.node(at).name()))
     }
 

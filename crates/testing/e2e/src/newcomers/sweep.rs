@@ -163,7 +163,7 @@ impl<'a> Sweep<'a> {
                 self.admitted_in_minute += 1;
                 self.note_inversion(visitor, exchange == 0);
             }
-            RequestOutcome::Queued { people_ahead } => {
+            RequestOutcome::Queued(notice) => {
                 if exchange == 0 {
                     self.queued.push(QueuedVisit {
                         sent: self.sent[visitor],
@@ -175,7 +175,7 @@ impl<'a> Sweep<'a> {
                     first.get_or_insert(utilization);
                 }
                 self.enter(visitor, State::Waits);
-                if let Some(shown) = people_ahead {
+                if let Some(shown) = notice.people_ahead {
                     let truth = self.waiting.before(self.ranks[visitor]);
                     self.findings.ahead.push(Ahead { shown, truth });
                 }

@@ -1,11 +1,17 @@
 //! Short logs with known findings.
 
 use anteroom_room::time::Timestamp;
-use anteroom_testkit::load::{Exchange, NodeAt, RequestOutcome, Visit};
+use anteroom_testkit::load::{Exchange, NodeAt, RequestOutcome, Visit, WaitNotice};
 
 use super::*;
 
-const WAITS: RequestOutcome = RequestOutcome::Queued { people_ahead: None };
+const WAITS: RequestOutcome = RequestOutcome::Queued(WaitNotice {
+    is_moving: true,
+    people_ahead: None,
+    position: None,
+    wait: None,
+    has_reason: false,
+});
 
 fn millis(millis: u64) -> Duration {
     Duration::from_millis(millis)
@@ -156,9 +162,10 @@ fn a_newcomer_overtakes_those_who_came_more_than_a_second_earlier() {
 
 #[test]
 fn people_ahead_are_compared_with_those_who_wait_and_came_earlier() {
-    let queued_behind = RequestOutcome::Queued {
+    let queued_behind = RequestOutcome::Queued(WaitNotice {
         people_ahead: Some(5),
-    };
+        ..WaitNotice::default()
+    });
     let last = visit(&[(300, 310, WAITS), (2_000, 2_010, queued_behind)], None);
     let gone = visit(
         &[(100, 110, WAITS), (1_000, 1_010, RequestOutcome::Admitted)],

@@ -8,3 +8,4 @@ mod processes;
 mod proxy;
 mod raw_http;
 mod replay;
+mod truth;

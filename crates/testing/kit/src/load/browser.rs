@@ -23,6 +23,10 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(4);
 /// Idle time after which a connection is closed, before a paused node could block all of them.
 const IDLE_FOR: Duration = Duration::from_secs(5);
 
+/// Words of the page in English: for a number that is not known, and for the shortest wait.
+const UNKNOWN: &str = "Not known yet";
+const LESS_THAN_A_MINUTE: &str = "Less than a minute";
+
 /// Cookie and the known facts about its ticket.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Jar {
@@ -63,14 +67,42 @@ pub(super) enum Poll {
     Waits {
         /// Time until the next poll; `None` if another one is of no use.
         ask_after: Option<Duration>,
-        /// Waiting visitors ahead; `None` where there is no order.
-        people_ahead: Option<u64>,
+        notice: WaitNotice,
         cookie: Cookie,
     },
     /// The visitor may request the page: it is admitted, or would be.
     Enters { cookie: Cookie },
     /// Other response, or none.
     Failed,
+}
+
+/// Facts in a response to a waiting visitor.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct WaitNotice {
+    /// Whether visitors go in at present.
+    pub is_moving: bool,
+    /// Waiting visitors ahead, shown or not; `None` where there is no order.
+    pub people_ahead: Option<u64>,
+    /// Position as the page shows it, 1 = next; `None` without an order, and while those who came
+    /// before are counted.
+    pub position: Option<u64>,
+    /// Estimated wait; `None` if nothing is known of it.
+    pub wait: Option<NoticedWait>,
+    /// Whether the page names a reason why it takes longer than before.
+    pub has_reason: bool,
+}
+
+/// Estimated wait in a response.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct NoticedWait {
+    /// Shorter end.
+    pub low: Duration,
+    /// Middle.
+    pub middle: Duration,
+    /// Longer end.
+    pub high: Duration,
+    /// Whole minutes that the sentence of the page names, from and to; `None` if it names others.
+    pub minutes: Option<(u64, u64)>,
 }
 
 /// Effect of a response on the jar.
@@ -131,7 +163,7 @@ impl Browser {
 
     /// Polls the position, as the script of the waiting page does.
     pub(super) async fn poll(&self, goal: &NodeTarget, room: &str, cookie: Option<&str>) -> Poll {
-        let path = format!("/.well-known/anteroom/position?room={room}");
+        let path = format!("/.well-known/anteroom/position?room={room}&lang=en");
         let headers = ("application/json", "empty");
         let response = self.send(goal, &path, cookie, headers).await;
         response.map_or(Poll::Failed, |(head, body)| {
@@ -172,17 +204,67 @@ fn understand_poll(headers: &HeaderMap, body: &[u8]) -> Poll {
     let cookie = handed_out(headers);
     let body: Option<Value> = serde_json::from_slice(body).ok();
     let room = body.as_ref().and_then(|body| body.get("cfWaitingRoom"));
-    let number = |key: &str| room.and_then(|room| room.get(key)?.as_u64());
+    let ask_after = body.as_ref().and_then(|body| body.get("askAfterMs"));
+    let ask_after = ask_after.and_then(Value::as_u64);
     let is_waiting = room.and_then(|room| room.get("inWaitingRoom")?.as_bool());
     match is_waiting {
         Some(true) => Poll::Waits {
-            ask_after: number("askAfterMs").map(Duration::from_millis),
-            people_ahead: number("peopleAhead"),
+            ask_after: ask_after.map(Duration::from_millis),
+            notice: body.as_ref().map(notice).unwrap_or_default(),
             cookie,
         },
         Some(false) => Poll::Enters { cookie },
         None => Poll::Failed,
     }
+}
+
+/// Reads the facts for a waiting visitor.
+fn notice(body: &Value) -> WaitNotice {
+    let field = |key: &str| body.get("cfWaitingRoom")?.get(key);
+    let word = |key: &str| body.get("words")?.get(key)?.as_str();
+    let people_ahead = field("peopleAhead").and_then(Value::as_u64);
+    let reason = field("reason").and_then(Value::as_str);
+    // Before all who came earlier are counted, the page does not show the number.
+    let is_shown = word("ahead").is_some_and(|text| text != UNKNOWN);
+    let millis = |key: &str| {
+        let millis = body.get("waitMs")?.get(key)?.as_u64();
+        millis.map(Duration::from_millis)
+    };
+    let wait = || {
+        Some(NoticedWait {
+            low: millis("low")?,
+            middle: millis("middle")?,
+            high: millis("high")?,
+            minutes: word("wait").and_then(minutes),
+        })
+    };
+    WaitNotice {
+        is_moving: matches!(reason, Some("full" | "not_your_turn")),
+        people_ahead,
+        position: people_ahead.filter(|_| is_shown).map(|ahead| ahead + 1),
+        wait: wait(),
+        has_reason: word("rise").is_some(),
+    }
+}
+
+/// Reads a range of minutes from the page's sentence, which is in English.
+fn minutes(sentence: &str) -> Option<(u64, u64)> {
+    if sentence == LESS_THAN_A_MINUTE {
+        return Some((0, 1));
+    }
+    let (rest, unit) = sentence.rsplit_once(' ')?;
+    if !matches!(unit, "minute" | "minutes") {
+        return None;
+    }
+    if let Some(to) = rest.strip_prefix("Up to ") {
+        return Some((0, to.parse().ok()?));
+    }
+    if let Some(about) = rest.strip_prefix("About ") {
+        let about = about.parse().ok()?;
+        return Some((about, about));
+    }
+    let (from, to) = rest.split_once('\u{2013}')?;
+    Some((from.parse().ok()?, to.parse().ok()?))
 }
 
 /// Returns the poll interval of the page's script, to the millisecond.
@@ -290,20 +372,59 @@ mod tests {
     #[test]
     fn a_poll_tells_how_many_are_ahead_and_when_to_poll_again() {
         let none = headers(&[]);
-        let body = br#"{"cfWaitingRoom":{"inWaitingRoom":true,"askAfterMs":1907,"peopleAhead":3}}"#;
-        let Poll::Waits {
-            ask_after,
-            people_ahead,
-            ..
-        } = understand_poll(&none, body)
-        else {
-            panic!("it waits");
+        let noticed = |more: &str| {
+            let body = format!(
+                r#"{{"cfWaitingRoom":{{"inWaitingRoom":true,"peopleAhead":3,"reason":"full"}},
+                "askAfterMs":1907,{more}}}"#
+            );
+            match understand_poll(&none, body.as_bytes()) {
+                Poll::Waits {
+                    ask_after, notice, ..
+                } => {
+                    assert_eq!(ask_after, Some(Duration::from_millis(1_907)));
+                    notice
+                }
+                poll => panic!("it waits: {poll:?}"),
+            }
         };
-        assert_eq!(ask_after, Some(Duration::from_millis(1_907)));
-        assert_eq!(people_ahead, Some(3));
+        let early = noticed(r#""words":{"ahead":"Not known yet","rise":null},"waitMs":null"#);
+        let expected = WaitNotice {
+            is_moving: true,
+            people_ahead: Some(3),
+            ..WaitNotice::default()
+        };
+        assert_eq!(early, expected);
+        let counted = noticed(
+            r#""words":{"ahead":"3","wait":"1–2 minutes","rise":"People"},
+            "waitMs":{"low":61000,"middle":80000,"high":99000}"#,
+        );
+        let wait = NoticedWait {
+            low: Duration::from_secs(61),
+            middle: Duration::from_secs(80),
+            high: Duration::from_secs(99),
+            minutes: Some((1, 2)),
+        };
+        let expected = WaitNotice {
+            position: Some(4),
+            wait: Some(wait),
+            has_reason: true,
+            ..expected
+        };
+        assert_eq!(counted, expected);
         let body = br#"{"cfWaitingRoom":{"inWaitingRoom":false}}"#;
         assert!(matches!(understand_poll(&none, body), Poll::Enters { .. }));
         assert!(matches!(understand_poll(&none, b"<html>"), Poll::Failed));
+    }
+
+    #[test]
+    fn a_sentence_about_the_wait_names_whole_minutes() {
+        let check = |sentence, expected| assert_eq!(minutes(sentence), expected, "{sentence}");
+        check("Less than a minute", Some((0, 1)));
+        check("Up to 2 minutes", Some((0, 2)));
+        check("10–20 minutes", Some((10, 20)));
+        check("About 5 minutes", Some((5, 5)));
+        check("40 minutes – 3 hours", None);
+        check("Not known yet", None);
     }
 
     #[test]

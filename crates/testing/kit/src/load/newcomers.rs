@@ -4,15 +4,18 @@
 //! [`VisitorLoad`](super::VisitorLoad) counts what visitors meet. This keeps the times, so that
 //! visitors can be compared with each other afterwards.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_room::time::Timestamp;
 use parking_lot::Mutex;
+use rand_core::{Rng as _, SeedableRng as _};
+use rand_pcg::Pcg64Mcg;
 use tokio::task::JoinSet;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until, timeout};
 
-use super::browser::{Answer, Browser, Cookie, PageRequest, Poll};
+use super::browser::{Answer, Browser, Cookie, PageRequest, Poll, WaitNotice};
 use super::routes::{NodeAt, NodeRoutes};
 use crate::arrivals::{ArrivalPlan, Arrivals};
 use crate::clock::now;
@@ -32,8 +35,13 @@ pub struct NewcomerPlan {
     pub per_second_at_node: u32,
     /// Time in which they come.
     pub lasts: Duration,
-    /// Time for which an admitted visitor opens further pages. With zero it opens one page.
-    pub stays: Duration,
+    /// Most visitors; those after them do not come.
+    pub at_most: usize,
+    /// Time after the last arrival for which visitors go on. The log ends sooner if all have gone.
+    pub goes_on: Duration,
+    /// Time for which an admitted visitor opens further pages; each draws one. With zero it opens
+    /// one page.
+    pub stays: RangeInclusive<Duration>,
     /// Time between two pages of an admitted visitor.
     pub think: Duration,
     /// Name of the room, for polls.
@@ -80,11 +88,8 @@ pub struct Exchange {
 pub enum RequestOutcome {
     /// Admission.
     Admitted,
-    /// Visitor has to wait.
-    Queued {
-        /// Waiting visitors ahead, if the response tells.
-        people_ahead: Option<u64>,
-    },
+    /// Visitor has to wait; the facts in the response.
+    Queued(WaitNotice),
     /// Nothing that a visitor understands.
     Failed,
 }
@@ -101,7 +106,7 @@ impl Visit {
     /// Returns the time of the first response that queued the visitor.
     #[must_use]
     pub fn queued_at(&self) -> Option<Duration> {
-        self.first(|outcome| matches!(outcome, RequestOutcome::Queued { .. }))
+        self.first(|outcome| matches!(outcome, RequestOutcome::Queued(_)))
     }
 
     /// Returns the time of the admission.
@@ -132,7 +137,7 @@ impl NewcomerLog {
             nodes: nodes.len(),
             seed: plan.seed,
         });
-        let mut arrivals = arrivals.peekable();
+        let mut arrivals = arrivals.take(plan.at_most).peekable();
         let run = Arc::new(Run {
             routes: routes.clone(),
             browser: Browser::new(),
@@ -160,6 +165,9 @@ impl NewcomerLog {
             }
         }
         sleep_until(run.began + plan.lasts + LAST_SERVED_WITHIN).await;
+        // Those who have not gone by then are stopped.
+        let all_gone = async { while visitors.join_next().await.is_some() {} };
+        let _ = timeout(plan.goes_on, all_gone).await;
         visitors.shutdown().await;
         let ended_at = run.began.elapsed();
         let visits = std::mem::take(&mut *run.visits.lock());
@@ -248,8 +256,13 @@ impl Visitor {
                 Next::Stay => break,
             };
         }
-        let NewcomerPlan { stays, think, .. } = self.run.plan;
-        let leaves_at = Instant::now() + stays;
+        let NewcomerPlan {
+            stays, think, seed, ..
+        } = &self.run.plan;
+        let (think, longer) = (*think, stays.end().saturating_sub(*stays.start()));
+        let mut rng = Pcg64Mcg::seed_from_u64(seed.wrapping_mul(1_000_003) ^ self.number as u64);
+        let part = f64::from(rng.next_u32()) / f64::from(u32::MAX);
+        let leaves_at = Instant::now() + *stays.start() + longer.mul_f64(part);
         while Instant::now() + think <= leaves_at {
             sleep(think).await;
             self.open_page().await;
@@ -273,7 +286,7 @@ impl Visitor {
                 ask_after, cookie, ..
             } => {
                 self.keep(cookie);
-                let outcome = RequestOutcome::Queued { people_ahead: None };
+                let outcome = RequestOutcome::Queued(WaitNotice::default());
                 (outcome, Next::Poll(ask_after.unwrap_or(TRY_AGAIN_AFTER)))
             }
             Answer::Failed(_) | Answer::Nothing => {
@@ -297,12 +310,12 @@ impl Visitor {
         let (outcome, next) = match polled {
             Poll::Waits {
                 ask_after,
-                people_ahead,
+                notice,
                 cookie,
             } => {
                 self.keep(cookie);
                 let pause = ask_after.unwrap_or(TRY_AGAIN_AFTER);
-                (RequestOutcome::Queued { people_ahead }, Next::Poll(pause))
+                (RequestOutcome::Queued(notice), Next::Poll(pause))
             }
             Poll::Enters { cookie } => {
                 self.keep(cookie);

@@ -17,7 +17,9 @@ async fn the_log_of_newcomers_agrees_with_the_origin() {
     let plan = NewcomerPlan {
         per_second_at_node: 8,
         lasts: Duration::from_secs(5),
-        stays: Duration::ZERO,
+        at_most: usize::MAX,
+        goes_on: Duration::ZERO,
+        stays: Duration::ZERO..=Duration::ZERO,
         think: Duration::from_secs(1),
         room: ROOM.to_owned(),
         seed: 3,

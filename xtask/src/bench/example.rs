@@ -1,8 +1,8 @@
-//! Benchmark of nodes far from the root, `cargo xtask bench far`: who must wait although a seat is
-//! free.
+//! Benchmarks on real nodes: `cargo xtask bench far`, who must wait although a seat is free, and
+//! `cargo xtask bench truth`, whether announced waits come true.
 //!
-//! This builds the program and the example `far` of `anteroom-e2e`, optimized. The example starts
-//! the program as nodes, measures and prints.
+//! Each is an example of `anteroom-e2e`. This builds the program and the example, optimized. The
+//! example starts the program as nodes, measures and prints.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -14,14 +14,23 @@ use super::{GATEWAY, build, executable};
 use crate::cargo;
 use crate::cluster::BINARY;
 
-/// Options of the benchmark of nodes far from the root.
-#[derive(Args)]
-#[command(after_help = "Examples:
+/// Examples of `cargo xtask bench far`.
+pub(crate) const FAR: &str = "Examples:
   cargo xtask bench far                                all cases
   cargo xtask bench far --case 1000/s --case random    those with one of these in their name
   cargo xtask bench far --json -- --seconds 30         longer, as JSON
   cargo xtask bench far -- --list                      the names of the cases
-  cargo xtask bench far -- --log far-logs              also write all requests and outcomes")]
+  cargo xtask bench far -- --log far-logs              also write all requests and outcomes";
+/// Examples of `cargo xtask bench truth`.
+pub(crate) const TRUTH: &str = "Examples:
+  cargo xtask bench truth                              all runs
+  cargo xtask bench truth --case rush-200              those with this in their name
+  cargo xtask bench truth --json > truth.json          a file for programs
+  cargo xtask bench truth -- --list                    the names of the runs
+  cargo xtask bench truth -- --log truth-logs          also write all announcements";
+
+/// Options of a benchmark on real nodes.
+#[derive(Args)]
 pub(crate) struct Options {
     /// Print JSON instead of a table.
     #[arg(long)]
@@ -42,7 +51,7 @@ pub(crate) struct Options {
 /// # Errors
 ///
 /// If a program cannot be built, a run fails, or a limit was exceeded.
-pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
+pub(crate) fn run(name: &str, options: &Options) -> anyhow::Result<()> {
     let nodes = match &options.binary {
         Some(binary) => std::path::absolute(binary).context("finding the program to start")?,
         None => build("release", &GATEWAY)?,
@@ -53,13 +62,13 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         "-p",
         "anteroom-e2e",
         "--example",
-        "far",
+        name,
         "--message-format=json-render-diagnostics",
     ])?;
     let example = executable(&messages).context("cargo build reported no program")?;
     let status = command(&example, &nodes, options).status();
-    let status = status.context("starting the example `far`")?;
-    ensure!(status.success(), "the example `far` failed ({status})");
+    let status = status.with_context(|| format!("starting the example `{name}`"))?;
+    ensure!(status.success(), "the example `{name}` failed ({status})");
     Ok(())
 }
 
@@ -90,7 +99,7 @@ mod tests {
     #[test]
     fn everything_that_is_typed_reaches_the_example() {
         let typed = [
-            "far",
+            "truth",
             "--json",
             "--case",
             "a",

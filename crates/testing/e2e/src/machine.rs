@@ -1,9 +1,10 @@
-//! Machine of the measurement, and how busy it is.
+//! Machine of a measurement, and how busy it is.
 
 use std::fs;
 
 /// Describes the machine in a line.
-pub(crate) fn describe() -> String {
+#[must_use]
+pub fn describe() -> String {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split(' ').next().unwrap_or_default();
@@ -12,14 +13,15 @@ pub(crate) fn describe() -> String {
 
 /// Processor time of the whole machine, in ticks.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct CpuTimes {
+pub struct CpuTimes {
     idle: u64,
     total: u64,
 }
 
 impl CpuTimes {
     /// Returns the times since the machine started; zero if the system does not report them.
-    pub(crate) fn now() -> Self {
+    #[must_use]
+    pub fn now() -> Self {
         Self::parse(&fs::read_to_string("/proc/stat").unwrap_or_default())
     }
 
@@ -36,7 +38,8 @@ impl CpuTimes {
     }
 
     /// Returns the idle part of the time since `before`, in percent.
-    pub(crate) fn idle_since(self, before: Self) -> u64 {
+    #[must_use]
+    pub fn idle_since(self, before: Self) -> u64 {
         let total = self.total.saturating_sub(before.total);
         100 * self.idle.saturating_sub(before.idle) / total.max(1)
     }
