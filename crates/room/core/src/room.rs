@@ -38,7 +38,7 @@ use crate::store::Identity;
 use crate::sync::{LeaseBalance, LeaseUsage, Revocation, Snapshot};
 use crate::ticket::Ticket;
 use crate::time::{DurationMs, Minute, Timestamp};
-use crate::wait_forecast::{GivingUp, WaitForecast};
+use crate::wait_forecast::{Habits, WaitForecast};
 use crate::waiting::WaitingBook;
 use demand::Demand;
 use movers::Moving;
@@ -188,7 +188,7 @@ pub struct Room {
     revoked: Revoked,
     waiting: WaitingBook,
     lottery: Lottery,
-    giving_up: GivingUp,
+    habits: Habits,
     forecast: WaitForecast,
     /// Last time at which an operator lowered a limit.
     limits_lowered_at: Option<Timestamp>,
@@ -247,7 +247,7 @@ impl Room {
             revoked: Revoked::inherited(before.revoked),
             waiting: WaitingBook::new(capacity.waiting),
             lottery: Lottery::default(),
-            giving_up: GivingUp::default(),
+            habits: Habits::default(),
             limits_lowered_at: None,
             forecast: WaitForecast::default(),
             reports_waiting: false,

@@ -7,10 +7,10 @@
 //!
 //! A visitor who is active either still opens pages, which extends its seat, or has left. Its seat
 //! tells which of the two: those who have sent nothing for half of a seat have left, and their
-//! seats end when their tickets say. The others leave at the rate at which visitors left a little
-//! earlier.
+//! seats end when their tickets say. The others leave at the rate at which visitors left before.
 
 mod giving_up;
+mod leaving;
 
 use alloc::vec;
 use alloc::vec::Vec;
@@ -21,6 +21,8 @@ use crate::seats::SeatTerms;
 use crate::sync::Snapshot;
 use crate::time::{DurationMs, Timestamp};
 pub use giving_up::GivingUp;
+pub use leaving::Leaving;
+use leaving::{quarter_of, quarters_of};
 
 /// Parts of the longest seat for which a snapshot tells how many seats end.
 pub const END_PARTS: usize = 16;
@@ -39,6 +41,15 @@ const ONE: u64 = 1_000;
 /// Growth of those who have left so far, in parts of this.
 const NO_GROWTH: u64 = 1 << 20;
 
+/// Rates at which visitors leave, as one node observes them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Habits {
+    /// Waiting visitors who give up.
+    pub giving_up: GivingUp,
+    /// Active visitors who leave.
+    pub leaving: Leaving,
+}
+
 /// Forecast of the queue's front.
 #[derive(Clone, Debug, Default)]
 pub struct WaitForecast {
@@ -49,14 +60,14 @@ pub struct WaitForecast {
 }
 
 impl WaitForecast {
-    /// Makes the forecast of a snapshot. `give_up` is the share of waiting visitors who give up in
-    /// a second, in millionths.
+    /// Makes the forecast of a snapshot.
     #[must_use]
-    pub fn of(snapshot: &Snapshot, rules: &Rules, give_up: u64) -> Self {
+    pub fn of(snapshot: &Snapshot, rules: &Rules, habits: &Habits) -> Self {
+        let give_up = habits.giving_up.millionths_per_second();
         let terms = SeatTerms::of(rules);
         let step = DurationMs(terms.longest_seat().0 / STEPS_IN_SEAT);
         let step = step.clamp(SHORTEST_STEP, LONGEST_STEP);
-        let mut room = Model::of(snapshot, rules, terms, step);
+        let mut room = Model::of(snapshot, rules, &habits.leaving, step);
         let mut forecast = Self {
             as_of: snapshot.as_of,
             step,
@@ -139,7 +150,8 @@ struct Model {
 }
 
 impl Model {
-    fn of(snapshot: &Snapshot, rules: &Rules, terms: SeatTerms, step: DurationMs) -> Self {
+    fn of(snapshot: &Snapshot, rules: &Rules, leaving: &Leaving, step: DurationMs) -> Self {
+        let terms = SeatTerms::of(rules);
         let taken = u64::from(snapshot.active) + u64::from(snapshot.phantoms);
         let seats = u64::from(rules.limits.total_active_users);
         let mut model = Self {
@@ -152,45 +164,34 @@ impl Model {
             seats_free: seats.saturating_sub(taken) * ONE,
             pace: Pace::of(snapshot, rules),
         };
-        model.read_ends(snapshot, terms);
+        model.read_ends(snapshot, rules, leaving);
         model
     }
 
     /// Reads when the seats of active visitors end, and how many of them still open pages.
-    fn read_ends(&mut self, snapshot: &Snapshot, terms: SeatTerms) {
+    fn read_ends(&mut self, snapshot: &Snapshot, rules: &Rules, leaving: &Leaving) {
         let part = snapshot.longest_known.0.max(1) / END_PARTS as u64;
-        let quarter = (terms.longest_seat().0 / 4).max(1);
-        // By the quarter of a seat in which they end, the soonest first.
-        let mut ending = [0; 4];
+        let quarter = quarter_of(rules);
+        let quarters = quarters_of(snapshot, quarter);
         for (index, &count) in snapshot.ends_ahead.iter().enumerate() {
             let from = part * index as u64;
-            let of = usize::try_from(from / quarter).unwrap_or(3).min(3);
-            let count = u64::from(count) * ONE;
-            ending[of] += count;
-            if of < 2 || !self.is_renewed {
-                self.spread(count, from, part);
+            if from < 2 * quarter.0 || !self.is_renewed {
+                self.spread(u64::from(count) * ONE, from, part);
             }
         }
         if !self.is_renewed {
             return;
         }
-        // As many have left in each of the last two quarters as in the one before: some of those
-        // who were silent for as long only read. A fifth of the weight has the guess that visitors
-        // browse for as long as a session.
-        let [_, earlier, lately, recent] = ending;
-        let left = if earlier > 0 { earlier } else { lately };
-        let guess = recent / (1 + terms.session.0 / quarter);
-        let left = if left == 0 {
-            guess
-        } else {
-            (left * 4 + guess) / 5
-        };
+        // As many have left in each of the last two quarters as leave in any: some of those who
+        // were silent for as long only read.
+        let rate = leaving.millionths(quarters, rules);
+        let [_, _, lately, recent] = quarters;
+        let left = (lately + recent) * rate / (1_000_000 + 2 * rate);
         let (left_lately, left_now) = (left.min(lately), left.min(recent * 3 / 4));
-        self.spread(left_lately, 2 * quarter, quarter);
-        self.spread(left_now, 3 * quarter, quarter);
+        self.spread(left_lately, 2 * quarter.0, quarter.0);
+        self.spread(left_now, 3 * quarter.0, quarter.0);
         self.browsing = lately - left_lately + recent - left_now;
-        let in_a_step = left_now.saturating_mul(self.step.0) / quarter;
-        self.leaving = (in_a_step * 1_000_000 / self.browsing.max(1)).min(1_000_000);
+        self.leaving = (rate * self.step.0 / quarter.0).min(1_000_000);
     }
 
     /// Spreads seats that end within `part` milliseconds from a time on over the steps.

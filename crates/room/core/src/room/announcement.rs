@@ -63,7 +63,7 @@ impl Room {
         };
         let (at, known_at) = (next.time(arrived_at), known.time(arrived_at));
         let same = DurationMs(at.since(now).0 / SAME_WAIT_PART).max(SAME_TIME);
-        if !self.giving_up.is_settled(now) {
+        if !self.habits.giving_up.is_settled(now) {
             // Another node may know more, and this one will soon.
             announced.admission = Some(known);
         } else if at > known_at + same {

@@ -174,8 +174,7 @@ impl Room {
         }
         // After a change of the rules there is no snapshot for a moment.
         if self.snapshot.as_of != Timestamp::ZERO && !self.forecast.is_of(&self.snapshot) {
-            let giving_up = self.giving_up.millionths_per_second();
-            self.forecast = WaitForecast::of(&self.snapshot, &self.rules, giving_up);
+            self.forecast = WaitForecast::of(&self.snapshot, &self.rules, &self.habits);
         }
         if self.rules.queueing_method == QueueingMethod::Random {
             return self.forecast.wait_by_lot(waiting, now);
@@ -194,7 +193,8 @@ impl Room {
     ) -> DurationMs {
         if let Some(interval) = self.rules.refresh_interval {
             // Within the last second of it, so that it is still that many seconds when rounded up.
-            return DurationMs(interval.0 - jitter % 1_000);
+            // Half of a second at least, so that a count outlives the way of its report.
+            return DurationMs(interval.0 - jitter % (interval.0 / 2).min(1_000));
         }
         if let QueueReason::NotOpenYet { opens_at } = reason {
             return refresh_at_opening(opens_at.since(now), waiting, jitter);

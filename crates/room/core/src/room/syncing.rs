@@ -216,7 +216,8 @@ impl Room {
             count.saturating_sub(known)
         });
         let admitted = if is_first { 0 } else { more.sum() };
-        self.giving_up.handle_snapshot(next, admitted);
+        self.habits.giving_up.handle_snapshot(next, admitted);
+        self.habits.leaving.handle_snapshot(next, &self.rules);
     }
 
     /// Notes the ledger that replied. If its store came back as another server, it may have

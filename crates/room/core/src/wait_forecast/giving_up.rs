@@ -25,6 +25,8 @@ pub struct GivingUp {
     admitted: u64,
     /// Time of the first snapshot.
     since: Option<Timestamp>,
+    /// Whether many waited then: other nodes know more of them.
+    found_queue: bool,
     mark: Option<Mark>,
     /// Millionths in a second; `None` before the first count.
     rate: Option<u64>,
@@ -58,11 +60,12 @@ impl GivingUp {
         self.rate.unwrap_or(0)
     }
 
-    /// Whether this node has watched the queue for long enough to know it. A short queue has no
-    /// rate, however long it is watched.
+    /// Whether this node has watched the queue from its beginning, or for long enough to know it. A
+    /// short queue has no rate, however long it is watched.
     #[must_use]
     pub fn is_settled(&self, now: Timestamp) -> bool {
-        let has_watched = |since: Timestamp| now.since(since) > COUNT_EVERY + COUNT_EVERY;
+        let has_watched =
+            |since: Timestamp| !self.found_queue || now.since(since) > COUNT_EVERY + COUNT_EVERY;
         self.rate.is_some() || self.since.is_some_and(has_watched)
     }
 
@@ -70,7 +73,10 @@ impl GivingUp {
     pub fn handle_snapshot(&mut self, snapshot: &Snapshot, admitted: u32) {
         self.admitted += u64::from(admitted);
         let now = snapshot.as_of;
-        self.since.get_or_insert(now);
+        if self.since.is_none() {
+            self.since = Some(now);
+            self.found_queue = snapshot.waiting >= PEOPLE_MIN;
+        }
         if let Some(mark) = self.mark {
             let passed = now.since(mark.at);
             if passed < COUNT_EVERY {

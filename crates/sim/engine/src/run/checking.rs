@@ -23,6 +23,10 @@ impl Simulation {
         let (Some(ticket), Some(visitor)) = (accepted, owner) else {
             return;
         };
+        // Only a page takes a turn.
+        if ticket.held_turn().is_some() && request.role != Role::Page {
+            return;
+        }
         let node = &mut self.deployment.nodes[request.node as usize];
         let node_now = node.clock.read(self.now);
         let seat = ticket.seats.of(node.room.data_center());
