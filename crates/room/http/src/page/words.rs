@@ -176,10 +176,9 @@ impl Words {
     }
 }
 
-/// Fills in the word for the site. The operator's own one is in the default language.
+/// Fills in the word for the site: the operator's own one, if it is in the visitor's language.
 pub(crate) fn noun(view: &WaitingView<'_>, text: &'static str) -> String {
-    let page = view.page.filter(|page| page.language == view.language);
-    let own = page.and_then(|page| page.noun.as_deref());
+    let own = view.page.and_then(|page| page.noun_in(view.language));
     let noun = own.unwrap_or_else(|| Texts::of(view.language).noun);
     filled(text, "{noun}", noun)
 }
