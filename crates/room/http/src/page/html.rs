@@ -25,8 +25,10 @@ use crate::page::view::WaitingView;
 use crate::page::words::{self, Fact, Words};
 
 /// Style, exactly as in the page.
-pub(crate) static STYLE: LazyLock<String> =
-    LazyLock::new(|| pack::style(include_str!("../../templates/waiting.css")));
+pub(crate) static STYLE: LazyLock<String> = LazyLock::new(|| {
+    let own = include_str!("../../templates/waiting.css");
+    pack::style(&[anteroom_proxy::error_page::STYLE, own].concat())
+});
 
 /// Script, exactly as in the page.
 pub(crate) static SCRIPT: LazyLock<String> =
