@@ -170,7 +170,7 @@ fn mistakes_around(
     file: &Path,
 ) -> (Vec<String>, Vec<Problem>) {
     let secrets = secret_files::check(text, config, file);
-    let mut lines = page_files::load(config, file);
+    let (mut lines, pages) = page_files::load(config, file);
     let ca_files = anteroom_proxy::upstream::find_ca_files(config, file).into_iter();
     lines.extend(ca_files.map(|(path, what)| {
         let location = location_of(text, file, "origin_ca_file", Some(&path));
@@ -193,7 +193,8 @@ fn mistakes_around(
         }
     }
     lines.extend(secrets.mistakes);
-    (lines, secrets.warnings)
+    let warnings = secrets.warnings.into_iter().chain(pages);
+    (lines, warnings.collect())
 }
 
 /// Returns the location of a key in the text of a config file: `anteroom.toml:7`, or the file alone

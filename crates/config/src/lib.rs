@@ -63,7 +63,7 @@ pub use model::{
     BypassRule, Client, ClientKey, Config, CookieSettings, HealthCheck, Host, Http2, JwtConfig,
     JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute, OnLimit,
     OnLimitStoreFailure, OnStoreFailure, Origin, OriginCommands, OriginLimits, PageConfig,
-    PageLogo, PageMessages, PageTemplate, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore,
+    PageLogo, PageTemplate, PageTexts, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore,
     RoomConfig, RoomName, RoomOrigins, Route, SameSite, Secure, ServerConfig, SizeLimits, Statuses,
     Timeouts, TlsConfig, TokenSource, WithoutKey,
 };
@@ -181,7 +181,7 @@ impl Config {
         // Keys of list elements are only known if the list has an element.
         let document = DeTable::parse(
             "server = { more_certificates = [{}] }\nroom = [{ additional_routes = [{}], \
-             page = { messages = [{}] } }]\n\
+             page = { messages = [{}], nouns = [{}] } }]\n\
              limit = [{ routes = [{}], overrides = [{}] }]\njwt = {}\nmemcached = {}\nkafka = {}\n\
              gossip = {}",
         )

@@ -152,6 +152,8 @@ pub struct PageConfig {
     pub accent: Option<Accent>,
     /// Word for the site, such as "shop", in pages of the default language.
     pub noun: Option<String>,
+    /// Word for the site in pages of other languages.
+    pub nouns: PageTexts,
     /// Address of the page with help.
     pub help: Option<String>,
     /// Address of the page that names the owner of the site.
@@ -159,15 +161,24 @@ pub struct PageConfig {
     /// Facts to read while waiting.
     pub facts: Vec<String>,
     /// Message to waiting visitors while operators have set none.
-    pub messages: PageMessages,
+    pub messages: PageTexts,
 }
 
-/// Message in several languages.
-#[derive(Clone, Debug, Default, Eq, PartialEq)]
-pub struct PageMessages(pub Vec<(Language, String)>);
+impl PageConfig {
+    /// Returns the operator's word for the site in a language; `None` if there is none in it.
+    #[must_use]
+    pub fn noun_in(&self, language: Language) -> Option<&str> {
+        let of_default = self.noun.as_deref().filter(|_| language == self.language);
+        self.nouns.of(language).or(of_default)
+    }
+}
 
-impl PageMessages {
-    /// Returns the message in a language; `None` if there is none in it.
+/// Text in several languages.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct PageTexts(pub Vec<(Language, String)>);
+
+impl PageTexts {
+    /// Returns the text in a language; `None` if there is none in it.
     #[must_use]
     pub fn of(&self, language: Language) -> Option<&str> {
         let found = self.0.iter().find(|(known, _)| *known == language);

@@ -191,6 +191,20 @@ impl RoomOverrides {
             .and_then(|pause| pause.message.as_deref());
         of_pause.or(self.message.as_deref())
     }
+
+    /// Returns when the message for the page was set; `None` if there is none, or if it was set
+    /// before times were recorded.
+    #[must_use]
+    pub fn message_at(&self) -> Option<Timestamp> {
+        let of_pause = self.pause.as_ref().filter(|pause| pause.message.is_some());
+        let subject = match (of_pause, &self.message) {
+            (Some(_), _) => Subject::Pause,
+            (None, Some(_)) => Subject::Message,
+            (None, None) => return None,
+        };
+        let at = self.decided_at.of(subject);
+        (at > 0).then_some(Timestamp(at))
+    }
 }
 
 /// Encodes a record in the form that [`decode`] reads.

@@ -3,8 +3,8 @@
 //! One small page per [`RequestError`], or JSON for clients that accept it. No scripts, no other
 //! resources, no internals. The waiting page is not here.
 //!
-//! Pages for errors that visitors do not cause (502, 504, 508) are in their language. The rest is
-//! in English: mostly programs cause it.
+//! Pages for errors that visitors do not cause (502, 503, 504, 508) are in their language. The rest
+//! is in English: mostly programs cause it.
 
 mod texts;
 
@@ -19,6 +19,9 @@ use crate::body::Body;
 use crate::language;
 use crate::status::RequestError;
 use texts::Texts;
+
+/// Style of all our pages: colours, the card, headings and tags. The waiting page adds its own.
+pub const STYLE: &str = include_str!("error_page/page.css");
 
 /// Format of an error response.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -67,7 +70,18 @@ impl Format {
 /// Returns the error response for a request with these headers, in a suitable format and language.
 #[must_use]
 pub fn error_response(headers: &HeaderMap, refusal: RequestError) -> Response<Body> {
-    let language = language::of_headers(headers, Language::English);
+    error_response_or(headers, Language::English, refusal)
+}
+
+/// Returns the error response for a request with these headers, in the room's language if the
+/// visitor prefers none of ours.
+#[must_use]
+pub fn error_response_or(
+    headers: &HeaderMap,
+    default: Language,
+    refusal: RequestError,
+) -> Response<Body> {
+    let language = language::of_headers(headers, default);
     response_in(language, refusal, Format::negotiated(headers))
 }
 
@@ -133,6 +147,7 @@ fn words(refusal: RequestError, language: Language) -> Option<(&'static str, &'s
     let title = match refusal {
         RequestError::BadGateway | RequestError::LoopDetected => words.unreachable,
         RequestError::GatewayTimeOut => words.slow,
+        RequestError::Unavailable => words.unavailable,
         _ => return None,
     };
     Some((title, words.again))
@@ -147,17 +162,15 @@ fn html_in_english(refusal: RequestError) -> String {
 fn html(refusal: RequestError, language: Language, title: &str, message: &str) -> String {
     let status = refusal.status().as_u16();
     let tag = language.tag();
-    let is_rtl = language.is_rtl();
-    let direction = if is_rtl { " dir=\"rtl\"" } else { "" };
+    let direction = if language.is_rtl() { "rtl" } else { "ltr" };
     format!(
-        "<!doctype html>\n<html lang=\"{tag}\"{direction}>\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta name=\"robots\" content=\"noindex\">\n<title>{title}</title>\n\
-         <style>body{{font:1.125rem/1.5 system-ui,sans-serif;max-width:36rem;margin:15vh auto;\
-         padding:0 1rem}}h1{{font-size:1.5rem;line-height:1.25}}</style>\n</head>\n<body>\n\
-         <main>\n<h1>{title}</h1>\n<p>{message}</p>\n<p><small>HTTP {status}</small></p>\n\
-         </main>\n</body>\n</html>\n"
+        "<!doctype html>\n<html lang=\"{tag}\" dir=\"{direction}\">\n<head>\n\
+         <meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n\
+         <meta name=\"robots\" content=\"noindex\">\n<link rel=\"icon\" href=\"data:,\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}body{{padding-block:10vh}}\n</style>\n</head>\n\
+         <body>\n<main>\n<p class=\"tag hold\">HTTP {status}</p>\n<h1>{title}</h1>\n\
+         <p>{message}</p>\n</main>\n</body>\n</html>\n"
     )
 }
 
@@ -197,7 +210,12 @@ mod tests {
         for refusal in RequestError::ALL {
             assert!(refusal.status().is_client_error() || refusal.status().is_server_error());
             let page = html_in_english(refusal);
-            for part in ["<html lang=\"en\">", "<title>", "<h1>", "color-scheme"] {
+            for part in [
+                "<html lang=\"en\" dir=\"ltr\">",
+                "<title>",
+                "<h1>",
+                "color-scheme",
+            ] {
                 assert!(page.contains(part), "{refusal:?} lacks {part}");
             }
             assert!(
@@ -217,10 +235,11 @@ mod tests {
             RequestError::BadGateway,
             RequestError::GatewayTimeOut,
             RequestError::LoopDetected,
+            RequestError::Unavailable,
         ] {
-            let (title, message) = (refusal.title(), refusal.message());
+            let title = refusal.title();
             let english = words(refusal, Language::English);
-            assert_eq!(english, Some((title, message)), "{refusal:?}");
+            assert_eq!(english.map(|(title, _)| title), Some(title), "{refusal:?}");
             for language in Language::ALL {
                 let page = translated(refusal, language).expect("a page");
                 let page = std::str::from_utf8(&page).expect("text");

@@ -6,7 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anteroom_config::{Config, PageLogo, PageTemplate, RoomConfig};
+use anteroom_config::{Config, Owner, PageLogo, PageTemplate, Problem, RoomConfig};
 use anteroom_room_http::page::{CUSTOM_PAGE_BYTES_MAX, CustomPage};
 
 use base64::Engine as _;
@@ -17,18 +17,27 @@ use crate::check::files;
 /// Largest logo in bytes. Each waiting visitor gets it with the page.
 const LOGO_BYTES_MAX: usize = 20 * 1_024;
 
-/// Replaces the path of each room's template by its text, and returns every mistake, one a line. A
-/// file that cannot be read is reported with the line of the config file that names it, a mistake
+/// Replaces the path of each room's template by its text. Returns every mistake, one a line, and
+/// what is odd in the pages of templates without mistakes.
+///
+/// A file that cannot be read is reported with the line of the config file that names it, a mistake
 /// in a template with its own file and line. A room with a mistake loses its template, so that it
 /// is reported once; its configuration must not be used. Paths are relative to the folder of the
 /// config file.
-pub(crate) fn load(config: &mut Config, config_file: &Path) -> Vec<String> {
+pub(crate) fn load(config: &mut Config, config_file: &Path) -> (Vec<String>, Vec<Problem>) {
     let mut mistakes = Vec::new();
+    let mut warnings = Vec::new();
     for room in &mut config.rooms {
+        if let Some(PageTemplate::Html(html)) = &room.page.template {
+            warnings.extend(odd_html(room, html, config_file));
+        }
         let file = |template: &mut _| matches!(template, PageTemplate::File { .. });
         if let Some(PageTemplate::File { path, line }) = room.page.template.take_if(file) {
             match read(room, &path, line, config_file) {
-                Ok(html) => room.page.template = Some(PageTemplate::Html(html)),
+                Ok(html) => {
+                    warnings.extend(odd_file(room, &html, &beside(config_file, &path)));
+                    room.page.template = Some(PageTemplate::Html(html));
+                }
                 Err(more) => mistakes.extend(more),
             }
         }
@@ -40,7 +49,35 @@ pub(crate) fn load(config: &mut Config, config_file: &Path) -> Vec<String> {
             }
         }
     }
-    mistakes
+    (mistakes, warnings)
+}
+
+/// Returns what is odd in the pages of a template in a file, with the lines of that file.
+fn odd_file(room: &RoomConfig, html: &str, path: &Path) -> Vec<Problem> {
+    let remarks = CustomPage::remarks(html).into_iter();
+    let problems = remarks.map(|remark| Problem {
+        source: path.display().to_string().into(),
+        line: Some(remark.line),
+        ..Problem::remark(owner(room), "custom_page_file", &remark.message)
+    });
+    problems.collect()
+}
+
+/// Returns what is odd in the pages of a template in the config file.
+fn odd_html(room: &RoomConfig, html: &str, config_file: &Path) -> Vec<Problem> {
+    let remarks = CustomPage::remarks(html).into_iter();
+    let problems = remarks.map(|remark| {
+        let text = format!("line {} of the template: {}", remark.line, remark.message);
+        Problem {
+            source: config_file.display().to_string().into(),
+            ..Problem::remark(owner(room), "custom_page_html", &text)
+        }
+    });
+    problems.collect()
+}
+
+fn owner(room: &RoomConfig) -> Owner {
+    Owner::Room(room.name.to_string())
 }
 
 /// Returns the picture as a `data:` address.

@@ -3,6 +3,7 @@
 mod gallery;
 mod neighbour;
 mod overrides;
+mod own_page;
 mod queue;
 mod returning;
 mod shop;
@@ -45,7 +46,7 @@ async fn until_position(browser: &Browser, position: u32) {
 
 /// Returns the arrival of the page's visitor.
 async fn arrival(browser: &Browser) -> String {
-    let since = browser.attribute("html", "data-since").await;
+    let since = browser.attribute("script", "data-since").await;
     since.filter(|since| !since.is_empty()).unwrap()
 }
 

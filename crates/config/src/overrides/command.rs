@@ -108,6 +108,7 @@ impl RoomOverrides {
     pub(super) fn apply_pending(&mut self, command: &OperatorCommand, file: &RoomConfig, at: u64) {
         let mut next = self.clone();
         if next.apply(command, file, Timestamp(at)).is_ok() {
+            next.decided_at.note(command, at);
             *self = next;
         }
     }

@@ -51,7 +51,7 @@ impl DecidedAt {
         *self == Self::default()
     }
 
-    fn of(self, subject: Subject) -> u64 {
+    pub(super) fn of(self, subject: Subject) -> u64 {
         match subject {
             Subject::Pause => self.pause,
             Subject::QueueAll => self.queue_all,
@@ -302,6 +302,7 @@ mod tests {
         let overrides = all.applied_over(&RoomOverrides::default(), &file());
         assert_eq!(overrides.pause.as_ref().map(|pause| pause.since), Some(7));
         assert_eq!(overrides.message(), Some("Back at ten"));
+        assert_eq!(overrides.message_at(), Some(Timestamp(7)));
         assert_eq!(overrides.values[QUEUE_ALL], true);
         assert_eq!(overrides.version, 0, "nothing is written down");
         all.end(&OperatorCommand::Resume);

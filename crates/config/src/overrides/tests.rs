@@ -85,6 +85,29 @@ fn a_pause_is_its_own_layer_and_resume_removes_only_that() {
 }
 
 #[test]
+fn a_message_has_the_time_of_its_own_newest_command() {
+    let file = room("");
+    let at = |seconds: u64| Timestamp(NOW.0 + seconds * 1_000);
+    let message = |text: &str| OperatorCommand::Message(Some(text.to_owned()));
+    let then = |before: &RoomOverrides, command: &OperatorCommand, seconds| {
+        before.after(command, &file, &who(), at(seconds)).unwrap()
+    };
+    let said = then(&RoomOverrides::default(), &message("Soon"), 1);
+    assert_eq!(said.message_at(), Some(at(1)));
+    let paused = then(&said, &pause("Payment problem"), 2);
+    assert_eq!(paused.message_at(), Some(at(2)));
+    let again = then(&paused, &pause("Still"), 9);
+    assert_eq!(again.message_at(), Some(at(9)), "news in the same pause");
+    let resumed = then(&again, &OperatorCommand::Resume, 10);
+    assert_eq!(resumed.message_at(), Some(at(1)));
+    let reset = then(&resumed, &OperatorCommand::Reset(None), 11);
+    assert_eq!(reset.message_at(), None);
+    let mut unrecorded = said;
+    unrecorded.decided_at = DecidedAt::default();
+    assert_eq!(unrecorded.message_at(), None);
+}
+
+#[test]
 fn open_ends_pauses_and_moves_the_opening_to_now() {
     let file = room("opens_at = \"2040-01-01T00:00:00Z\"\ndraw = true\nqueue_all = true");
     let opened = after(&[pause("wait"), OperatorCommand::Open], &file);

@@ -310,7 +310,8 @@ pub(super) const PAGE_ACCENT: Key<Text<Accent>> = Key {
     },
     default: None,
 };
-pub(super) const PAGE_NOUN: Key<Text<String>> = page_text("noun", "one to three words");
+pub(super) const PAGE_NOUN: Key<Text<String>> = page_text("noun", WORDS);
+pub(super) const PAGE_NOUN_TEXT: Key<Text<String>> = page_text("text", WORDS);
 pub(super) const PAGE_HELP: Key<Text<String>> = page_link("help");
 pub(super) const PAGE_IMPRINT: Key<Text<String>> = page_link("imprint");
 pub(super) const PAGE_FACTS: Key<Text<String>> = Key {
@@ -321,7 +322,7 @@ pub(super) const PAGE_FACTS: Key<Text<String>> = Key {
     },
     default: None,
 };
-pub(super) const PAGE_MESSAGE_LANGUAGE: Key<Choice<Language>> = Key {
+pub(super) const PAGE_TEXT_LANGUAGE: Key<Choice<Language>> = Key {
     name: "language",
     kind: Choice(LANGUAGES),
     default: None,
@@ -335,6 +336,7 @@ pub(super) const PAGE_MESSAGE_TEXT: Key<Text<String>> = Key {
     default: None,
 };
 
+const WORDS: &str = "one to three words";
 const SHORT: &str = "1 to 60 characters in one line";
 const LONG: &str = "1 to 500 characters in one line";
 

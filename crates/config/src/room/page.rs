@@ -4,14 +4,15 @@ use std::path::PathBuf;
 
 use super::keys::{
     CUSTOM_PAGE_FILE, CUSTOM_PAGE_HTML, PAGE_ACCENT, PAGE_FACTS, PAGE_HELP, PAGE_IMPRINT,
-    PAGE_LOGO, PAGE_MESSAGE_LANGUAGE, PAGE_MESSAGE_TEXT, PAGE_NOUN, PAGE_TITLE,
+    PAGE_LOGO, PAGE_MESSAGE_TEXT, PAGE_NOUN, PAGE_NOUN_TEXT, PAGE_TEXT_LANGUAGE, PAGE_TITLE,
 };
 use crate::checks::Checks;
+use crate::kind::Text;
 use crate::language::Language;
-use crate::model::{PageConfig, PageLogo, PageMessages, PageTemplate};
+use crate::model::{PageConfig, PageLogo, PageTemplate, PageTexts};
 use crate::notes::Located;
 use crate::problem::Finding;
-use crate::reader::Table;
+use crate::reader::{Key, Table};
 
 /// Reads the page or its path; `None` if there is none.
 pub(super) fn read_template(table: &mut Table<'_>, checks: Checks) -> Option<PageTemplate> {
@@ -47,6 +48,12 @@ pub(super) fn read_look(room: &mut Table<'_>, page: &mut PageConfig) {
     });
     page.accent = table.optional(&PAGE_ACCENT);
     page.noun = table.optional(&PAGE_NOUN);
+    page.nouns = read_texts(
+        &mut table,
+        "nouns",
+        "a list of tables, such as [{ language = \"de\", text = \"Shop\" }]",
+        &PAGE_NOUN_TEXT,
+    );
     page.help = table.optional(&PAGE_HELP);
     page.imprint = table.optional(&PAGE_IMPRINT);
     let facts = table.list(&PAGE_FACTS).unwrap_or_default();
@@ -58,33 +65,41 @@ pub(super) fn read_look(room: &mut Table<'_>, page: &mut PageConfig) {
             .report(&first_too_many.location, found, allowed, None);
     }
     page.facts = facts.into_iter().map(|fact| fact.value).collect();
-    page.messages = read_messages(&mut table);
+    page.messages = read_texts(
+        &mut table,
+        "messages",
+        "a list of tables, such as [{ language = \"en\", text = \"Doors open at ten.\" }]",
+        &PAGE_MESSAGE_TEXT,
+    );
     table.finish();
 }
 
-fn read_messages(table: &mut Table<'_>) -> PageMessages {
-    let elements = table.elements(
-        "messages",
-        "a list of tables, such as [{ language = \"en\", text = \"Doors open at ten.\" }]",
-    );
-    let mut messages: Vec<Located<(Language, String)>> = Vec::new();
+/// Reads a text in several languages.
+fn read_texts(
+    table: &mut Table<'_>,
+    name: &'static str,
+    expected: &'static str,
+    text: &Key<Text<String>>,
+) -> PageTexts {
+    let elements = table.elements(name, expected);
+    let mut texts: Vec<Located<(Language, String)>> = Vec::new();
     for element in &elements {
         let mut inner = table.enter(element);
-        let language = inner.required(&PAGE_MESSAGE_LANGUAGE);
-        let text = inner.required(&PAGE_MESSAGE_TEXT);
-        let location = inner.location(PAGE_MESSAGE_LANGUAGE.name);
+        let language = inner.required(&PAGE_TEXT_LANGUAGE);
+        let text = inner.required(text);
+        let location = inner.location(PAGE_TEXT_LANGUAGE.name);
         inner.finish();
         let (Some(language), Some(text)) = (language, text) else {
             continue;
         };
         let value = (language, text);
-        if messages.iter().any(|known| known.value.0 == language) {
+        if texts.iter().any(|known| known.value.0 == language) {
             let finding = Finding::Remark("the same language a second time".to_owned());
             table.notes.report(&location, finding, "", None);
         }
-        messages.push(Located { value, location });
+        texts.push(Located { value, location });
     }
-    PageMessages(messages.into_iter().map(|message| message.value).collect())
+    PageTexts(texts.into_iter().map(|text| text.value).collect())
 }
 
 fn check(table: &mut Table<'_>, html: &str, checks: Checks) {

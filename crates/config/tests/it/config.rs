@@ -360,12 +360,15 @@ fn a_page_has_a_title_a_colour_links_facts_and_messages() {
         "page.title = \"Nordlys Festival\"\npage.accent = \"#5a3fd6\"\npage.noun = \"shop\"\n\
          page.help = \"/help\"\npage.imprint = \"https://nordlys.example/imprint\"\n\
          page.logo = \"logo.svg\"\npage.facts = [\"One\", \"Two\"]\n\
-         page.messages = [{ language = \"de-DE\", text = \"Ab zehn.\" }]",
+         page.messages = [{ language = \"de-DE\", text = \"Ab zehn.\" }]\n\
+         page.nouns = [{ language = \"de\", text = \"Laden\" }]",
     )
     .page;
     assert_eq!(page.title.as_deref(), Some("Nordlys Festival"));
     assert_eq!(page.accent.unwrap().fill(), "#5a3fd6");
-    assert_eq!(page.noun.as_deref(), Some("shop"));
+    assert_eq!(page.noun_in(Language::English), Some("shop"));
+    assert_eq!(page.noun_in(Language::German), Some("Laden"));
+    assert_eq!(page.noun_in(Language::French), None);
     assert_eq!(page.help.as_deref(), Some("/help"));
     assert_eq!(page.facts, ["One", "Two"]);
     assert_eq!(page.messages.of(Language::German), Some("Ab zehn."));
@@ -382,7 +385,8 @@ fn every_mistake_of_a_page_is_reported_with_its_line_and_what_is_allowed() {
     let text = format!(
         "{SMALLEST}bypass = []\n[room.page]\ntitle = \"\"\naccent = \"#ffb000\"\n\
          help = \"javascript:alert(1)\"\nlogo = \"logo.gif\"\nfacts = [\"a\\nb\"]\ncolour = 1\n\
-         messages = [{{ language = \"tlh\", text = \"x\" }}, {{ text = \"y\" }}]\n"
+         messages = [{{ language = \"tlh\", text = \"x\" }}, {{ text = \"y\" }}]\n\
+         nouns = [{{ language = \"de\", text = \"a\" }}, {{ language = \"de-DE\", text = \"b\" }}]\n"
     );
     let problems = Config::parse("a.toml", &text).unwrap_err();
     let lines: Vec<String> = problems.0.iter().map(ToString::to_string).collect();
@@ -401,5 +405,6 @@ fn every_mistake_of_a_page_is_reported_with_its_line_and_what_is_allowed() {
     check(14, "page.colour");
     check(15, "language");
     check(15, "missing");
-    assert_eq!(lines.len(), 8, "{lines:#?}");
+    check(16, "the same language a second time");
+    assert_eq!(lines.len(), 9, "{lines:#?}");
 }

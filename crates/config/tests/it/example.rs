@@ -172,6 +172,7 @@ fn check_inline(path: &str, entry: &Entry, name: &str, known: &KnownKey) {
         "limit.routes.",
         "room.additional_routes.",
         "room.page.messages.",
+        "room.page.nouns.",
         "server.more_certificates.",
     ];
     let Entry { comment, value, .. } = entry;

@@ -414,7 +414,9 @@ where
     let context = RequestContext::of(&request);
     let connection = context.and_then(|context| context.connection.as_ref());
     if connection.is_some_and(Claim::needs_ticket) {
-        return own_response(reject(RequestError::Unavailable, request.headers()));
+        let (headers, default) = (request.headers(), upstream.language.default);
+        let refusal = RequestError::Unavailable;
+        return own_response(error_page::error_response_or(headers, default, refusal));
     }
     access.set_verdict(verdict);
     let mut response = forward(request, inner, upstream).await;

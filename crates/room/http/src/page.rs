@@ -10,6 +10,7 @@ mod grammar;
 mod html;
 #[cfg(test)]
 pub(crate) mod samples;
+pub mod states;
 mod texts;
 mod time_words;
 mod view;

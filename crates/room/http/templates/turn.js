@@ -56,7 +56,7 @@ function tick() {
   if (enterAt && left <= 0) { page.tick = null; return page.go(); }
   page.put('label', enterAt ? words.turnIn : words.within);
   page.put('number', enterAt ? String(left) : page.time(s));
-  el('number').className = 'big';
+  page.look(el('number'), 'big mid', 'big');
   d.title = enterAt ? words.heading : '(' + page.time(s) + ') ' + words.heldHeading;
   if (enterAt) return;
   [20, 10].forEach(function (n) {

@@ -1,26 +1,37 @@
 (function () {
 'use strict';
-var d = document, root = d.documentElement, body = d.body, icon = el('icon'),
-  lang = root.lang === 'en' ? 'en-GB' : root.lang;
-var url = attribute(root, 'position'), sent = attribute(root, 'post'), key = '',
-  grace = Number(attribute(root, 'grace')), lost = attribute(root, 'loss');
+// The script's own element has its settings. In a page of the operator, ids and classes have a
+// prefix, and elements may be missing.
+var d = document, body = d.body, me = d.currentScript, spare = {},
+  prefix = attribute(me, 'prefix') || '', icon = el('icon'), plainIcon = icon.href,
+  lang = me.lang === 'en' ? 'en-GB' : me.lang;
+var url = attribute(me, 'position'), sent = attribute(me, 'post'), key = '',
+  grace = Number(attribute(me, 'grace')), lost = attribute(me, 'loss');
 // Server clock minus local clock; only the server's time matters.
-var shift = Number(attribute(root, 'now')) - Date.now(), lastOk = Date.now();
+var shift = Number(attribute(me, 'now')) - Date.now(), lastOk = Date.now();
 var timer, due = 0, run = 0, busy = false, fails = 0, inside = false;
-var w = {}, texts = {}, said = {}, target = Number(attribute(root, 'until')), bounced = false;
+var w = {}, texts = {}, said = {}, target = Number(attribute(me, 'until')), bounced = false;
 var stream, mute = 0, way = { from: 0, part: 0 }, audio, fact = 0;
 // What the script of a turn needs.
 var page = {
   el: el, put: put, state: state, button: button, say: say, time: time, on: on, url: url,
   stored: stored, beep: beep, onlyHeading: onlyHeading, go: go, check: check, leave: leaveTurn,
-  sent: sent
+  sent: sent, look: look
 };
 // Sent back here right after an admission: the ticket got lost. Avoid a reload loop.
 try {
   bounced = Date.now() - Number(sessionStorage.getItem(url)) < 5000;
 } catch (x) { /* may be forbidden */ }
 
-function el(id) { return d.getElementById(id); }
+function el(id) {
+  var e = d.getElementById(prefix + id);
+  if (!e) e = spare[id] = spare[id] || d.createElement('p');
+  return e;
+}
+// Gives an element one class of several.
+function look(e, names, name) {
+  names.split(' ').forEach(function (n) { e.classList.toggle(prefix + n, n === name); });
+}
 function attribute(e, name) { return e.getAttribute('data-' + name); }
 function text(name) { return texts[name] || ''; }
 function on(id, run) { el(id).addEventListener('click', run); }
@@ -51,13 +62,13 @@ function plain(words) {
 function fill(words, name, value) { return words.split('{' + name + '}').join(value); }
 // Shows a text, or hides its line if there is none.
 function put(id, words) {
-  var e = el(id), box = e.closest('.h') || e;
+  var e = el(id), box = e.closest('.' + prefix + 'line') || e;
   box.hidden = !words;
   words = words && id !== 'message' ? plain(words) : words || '';
   if (e.textContent !== words) e.textContent = words;
 }
 function state(kind, tag, heading, why) {
-  el('tag').className = 'tag ' + kind;
+  look(el('tag'), 'go hold pause stop calm done', kind);
   put('tag', tag); put('heading', heading); put('why', why);
 }
 function button(words) {
@@ -108,6 +119,9 @@ function walked(p, since) {
   if (way.since !== since) way = { since: since, from: 0, part: 0 };
   if (p > way.from) way.from = p;
   if (p && way.from > 1) way.part = Math.max(way.part, 1 - (p - 1) / (way.from - 1));
+  // A wait that became longer is as old as the first notice of it in this browser.
+  if ((way.rise || '') !== (w.rise || '')) { way.rise = w.rise; way.risen = Date.now() + shift; }
+  put('risen', w.rise && '{' + way.risen + '}');
   stored(name, JSON.stringify(way));
   el('way').hidden = !p || !way.part;
   el('bar').value = way.part * 100;
@@ -127,10 +141,10 @@ function show(a) {
   target = w.until || 0;
   if (w.loss) lost = true;
   if (!lost || w.loss || w.kind !== 'go') state(w.kind, w.tag, w.heading, w.why);
-  (ids + ' message label l1 l2 note rise bold keep').split(' ').forEach(function (id) {
+  (ids + ' message at label l1 l2 note rise bold keep').split(' ').forEach(function (id) {
     put(id, w[id]);
   });
-  el('number').className = w.big && !lost ? 'big' : 'mid';
+  look(el('number'), 'big mid', w.big && !lost ? 'big' : 'mid');
   steps = w.steps || [];
   el('steps').hidden = !steps.length;
   el('steps').textContent = '';
@@ -161,7 +175,7 @@ function keepsCookies() {
 }
 function lines(ids) { ids.split(' ').forEach(function (id) { put(id, ''); }); }
 function onlyHeading() {
-  lines('why message number l1 l2 v1 v2 note moved rise keep updated');
+  lines('why message at number l1 l2 v1 v2 note moved rise keep updated');
   el('way').hidden = el('steps').hidden = true;
 }
 
@@ -178,8 +192,9 @@ function turn(a) {
 function leaveTurn() {
   page.tick = null;
   inside = false;
-  said.state = body.className = '';
-  icon.href = 'data:,';
+  said.state = '';
+  look(body, 'turn');
+  icon.href = plainIcon;
   el('hold').hidden = true;
   el('tell').hidden = false;
   lines('inside');
@@ -187,7 +202,7 @@ function leaveTurn() {
 
 // Loads the page by GET: a form must not be sent again without the visitor.
 function go() {
-  var to = el('go').getAttribute('href');
+  var to = attribute(me, 'entry');
   if (inside) {
     try { sessionStorage.setItem(url, Date.now()); } catch (x) { /* may be forbidden */ }
   }
@@ -200,8 +215,8 @@ function enter(a) {
   clearTimeout(timer);
   listen(false);
   el('tell').hidden = true;
-  if (el('leave')) el('leave').hidden = true;
-  body.className = 'turn';
+  el('leave').hidden = true;
+  look(body, 'turn', 'turn');
   icon.href = 'data:image/svg+xml,<svg xmlns=%22http:/' + '/www.w3.org/2000/svg%22>' +
     '<circle cx=%229%22 cy=%229%22 r=%229%22 fill=%22green%22/></svg>';
   if (a && a.turn) return turn(a);
@@ -301,7 +316,7 @@ function link() {
   e.href = attribute(e, 'plain') + encodeURIComponent(location.hash);
 }
 
-[].forEach.call(d.getElementsByTagName('time'), function (e) {
+[].forEach.call(d.querySelectorAll('time[data-form]'), function (e) {
   e.textContent = clock(Date.parse(e.getAttribute('datetime')), attribute(e, 'form'));
 });
 el('lang').setAttribute('data-plain', el('lang').getAttribute('href'));
@@ -309,7 +324,7 @@ link();
 window.addEventListener('hashchange', link);
 tick();
 setInterval(tick, 1000);
-if (el('more')) {
+if (el('more') !== spare.more) {
   var facts = el('more').parentNode.getElementsByTagName('p');
   var turnTo = function () {
     for (var i = 0; i < facts.length; i++) facts[i].hidden = i !== fact;
@@ -321,12 +336,12 @@ if (el('more')) {
   turnTo();
 }
 // Without a cookie there is no position to poll: a poll would take a seat that cannot be used.
-if (!keepsCookies()) return location.replace(attribute(root, 'cookies'));
+if (!keepsCookies()) return location.replace(attribute(me, 'cookies'));
 if (!window.fetch || !window.Promise) {
-  setTimeout(go, Math.max(20000, Number(attribute(root, 'ask'))));
+  setTimeout(go, Math.max(20000, Number(attribute(me, 'ask'))));
   return;
 }
-el('go').hidden = !attribute(root, 'full');
+el('go').hidden = !attribute(me, 'full');
 on('go', function (e) {
   if (e.ctrlKey || e.metaKey || e.shiftKey || e.button) return;
   e.preventDefault();

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use anteroom_config::language::Language;
 use anteroom_testkit::browser::{Browser, Setup};
 
-use pages::{Gallery, STATES};
+use anteroom_room_http::page::states::{NAMES, NOW};
+use pages::Gallery;
 
 use super::{arrival, poll, until_in_line};
 
@@ -33,7 +34,8 @@ const STOP_AT_TURN: &str = "const heading = document.getElementById('heading');
 
 /// Script that loads the page as if it had just entered. Its mark is valid for five seconds, so
 /// this one is of a later time.
-const COME_BACK: &str = "const url = document.documentElement.getAttribute('data-position');
+const COME_BACK: &str =
+    "const url = document.querySelector('script').getAttribute('data-position');
     sessionStorage.setItem(url, Date.now() + 3600000);
     location.reload();";
 
@@ -94,7 +96,7 @@ async fn an_accessibility_checker_finds_nothing_in_any_state() {
     let mut found = Found::default();
     for light in ["light", "dark"] {
         browser.set_light(light).await;
-        for state in STATES {
+        for state in NAMES {
             browser.open(&gallery.url(state, Language::English)).await;
             until_whole(&browser).await;
             found.check(&browser, &format!("{state} {light}")).await;
@@ -197,6 +199,52 @@ async fn progress_never_shrinks_when_earlier_visitors_come_back() {
     poll(&browser).await;
     // 412 of 824 are ahead now.
     browser.until_shows("#part", "75% of the way").await;
+    browser.close().await;
+}
+
+/// Script that returns a time as the page writes it.
+const WRITTEN: &str = "return new Date(AT).toLocaleString('en-GB-u-nu-latn', \
+    {hour: '2-digit', minute: '2-digit', timeZoneName: 'short'})";
+
+#[tokio::test]
+async fn a_message_and_a_longer_wait_have_their_times() {
+    let gallery = Gallery::open().await;
+    let browser = Browser::start(Setup::Usual).await;
+    let written = async |at: u64| {
+        let text = browser.run(&WRITTEN.replace("AT", &at.to_string())).await;
+        text.as_str().unwrap().to_owned()
+    };
+    browser
+        .open(&gallery.url("message", Language::English))
+        .await;
+    until_whole(&browser).await;
+    let expected = written(NOW.0 - 600_000).await;
+    browser.until_shows("#at", &expected).await;
+    assert_eq!(browser.text("#risen").await.as_deref(), Some(""));
+
+    browser
+        .open(&gallery.url("lowered", Language::English))
+        .await;
+    until_whole(&browser).await;
+    let shows_a_time = async || browser.text("#risen").await.unwrap().contains(':');
+    browser.until("the rise has a time", shows_a_time).await;
+    assert_eq!(browser.text("#at").await.as_deref(), Some(""));
+    // This browser heard of it an hour ago, and says so after a reload.
+    browser
+        .run(
+            "const name = 'anteroom /.well-known/anteroom/position?room=lowered',
+                 way = JSON.parse(localStorage.getItem(name));
+             way.risen -= 3600000;
+             way.risen -= way.risen % 60000;
+             window.name = way.risen;
+             localStorage.setItem(name, JSON.stringify(way))",
+        )
+        .await;
+    let risen = browser.run("return Number(window.name)").await;
+    browser.reload().await;
+    browser
+        .until_shows("#risen", &written(risen.as_u64().unwrap()).await)
+        .await;
     browser.close().await;
 }
 
@@ -364,7 +412,7 @@ async fn all_states_are_photographed_on_request() {
     }
     let gallery = Gallery::open().await;
     let browser = Browser::start(Setup::Usual).await;
-    for state in STATES {
+    for state in NAMES {
         browser.open(&gallery.url(state, Language::English)).await;
         until_whole(&browser).await;
         browser.take_pictures(&format!("state-{state}")).await;

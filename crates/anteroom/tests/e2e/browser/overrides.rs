@@ -24,6 +24,8 @@ async fn open_and_new_pages_show_the_overrides() {
 
     operate(&scene, &["message", "Doors at <ten>"]).await;
     browser.until_shows("#message", "Doors at <ten>").await;
+    let time = browser.text("#at").await.unwrap();
+    assert!(time.contains(':'), "the message has its time: {time}");
     operate(&scene, &["pause", "--message", "Back at 10:40"]).await;
     browser.until_shows("#message", "Back at 10:40").await;
     browser.until_shows("#heading", "Entry is paused").await;
@@ -35,6 +37,7 @@ async fn open_and_new_pages_show_the_overrides() {
     browser.until_shows("#tag", "Moving").await;
     operate(&scene, &["message", ""]).await;
     browser.until_shows("#message", "").await;
+    assert_eq!(browser.text("#at").await.unwrap(), "");
     let opening = format!("opens_at={}", in_seconds(3_600));
     operate(&scene, &["set", &opening]).await;
     browser

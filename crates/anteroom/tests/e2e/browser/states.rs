@@ -73,6 +73,15 @@ async fn a_rejecting_room_promises_nothing_and_takes_visitors_in_again() {
     // The first poll follows the page; the button polls once more.
     browser.click("#go").await;
     browser.until_shows("#heading", "No room right now").await;
+    operate(&scene, &["message", "All tickets are gone."]).await;
+    browser.click("#go").await;
+    browser.until_shows("#heading", "Entry is closed").await;
+    browser
+        .until_shows("#message", "All tickets are gone.")
+        .await;
+    let page = browser.text("body").await.unwrap();
+    assert!(!page.contains("is full"), "it may be sold out: {page}");
+    browser.take_pictures("closed").await;
     operate(&scene, &["set", "queueing_method=fifo"]).await;
     browser.click("#go").await;
     browser.until_shows("#shop", "The shop").await;

@@ -119,6 +119,8 @@ async fn an_error_page_is_in_the_visitors_language_or_the_rooms() {
             "Nie można połączyć się ze stroną",
         ),
         ("accept-language: he\r\n", "<html lang=\"he\" dir=\"rtl\">"),
+        ("", "<p class=\"tag hold\">HTTP 502</p>"),
+        ("", "@media (prefers-color-scheme:dark)"),
         (
             "accept-language: de\r\naccept: application/json\r\n",
             "bad_gateway",

@@ -81,6 +81,34 @@ async fn every_mistake_in_a_template_is_reported_with_file_line_and_key() {
 }
 
 #[tokio::test]
+async fn odd_html_is_a_warning_with_file_line_and_states() {
+    let check = async |more: &str, page: &str| {
+        let origin = "127.0.0.1:9".parse().unwrap();
+        let config = ConfigFile::new(&(SERVER.to_owned() + &room("shop", origin, 1, more)));
+        std::fs::write(config.path().with_file_name("page.html"), page).unwrap();
+        let path = config.path().display().to_string();
+        let ended = run(&["check", "--config", &path]).await;
+        assert_eq!(ended.code, Some(0), "{}", ended.err);
+        let folder = config.path().parent().unwrap().display().to_string() + "/";
+        ended.out.replace(&folder, "")
+    };
+    let head = "<!doctype html>\n<html lang=\"en\"><title>Shop</title>\n";
+    let file = "custom_page_file = \"page.html\"";
+    let odd = format!("{head}<p>Wait.</p>\n{{{{#isRejectQueue}}}}</p>{{{{/isRejectQueue}}}}");
+    let found = check(file, &odd).await;
+    let expected = "warning: page.html:4: room \"shop\": custom_page_file: in the states \
+                    rejecting, closed: No <p> tag to close";
+    assert!(found.contains(expected), "{found}");
+    let inline = format!("custom_page_html = '''{head}<div>'''");
+    let found = check(&inline, "").await;
+    let expected = "warning: anteroom.toml: room \"shop\": custom_page_html: line 3 of the \
+                    template: in every state: Unexpected open tag at end of body";
+    assert!(found.contains(expected), "{found}");
+    let found = check(file, &format!("{head}<p>Wait.")).await;
+    assert!(!found.contains("warning: page.html"), "{found}");
+}
+
+#[tokio::test]
 async fn a_page_file_is_reloaded_and_a_bad_one_changes_nothing() {
     let site = Site::with_room(1, "").await;
     let _inside = site.insider().await;

@@ -4,7 +4,9 @@
 //! The template is checked when the configuration is read, and each mistake has its line. An
 //! unknown variable is a mistake as well: it would be an empty spot on the night of the sale.
 
+mod preview;
 mod scan;
+mod script;
 mod variables;
 
 use std::sync::Arc;
@@ -21,10 +23,14 @@ use variables::Variables;
 /// whole.
 pub const BYTES_MAX: usize = 1_048_576;
 
+/// Most mistakes of a template that are reported. More of them usually have one cause.
+const MISTAKES_MAX: usize = 20;
+
 /// Checked template.
 #[derive(Clone)]
 pub struct CustomPage {
     template: Arc<Template<'static>>,
+    has_script: bool,
 }
 
 impl std::fmt::Debug for CustomPage {
@@ -48,13 +54,32 @@ impl CustomPage {
         if !mistakes.is_empty() {
             return Err(mistakes);
         }
-        let template = Template::new(source.to_owned()).map_err(|error| {
-            let message = error.to_string();
-            vec![Mistake { line: 1, message }]
+        Self::parsed(source).map_err(|mistake| vec![mistake])
+    }
+
+    /// Parses a template whose tags are checked.
+    fn parsed(source: &str) -> Result<Self, Mistake> {
+        let template = Template::new(scan::with_marked_scripts(source));
+        let template = template.map_err(|error| Mistake {
+            line: 1,
+            message: error.to_string(),
         })?;
         Ok(Self {
             template: Arc::new(template),
+            has_script: scan::has_script(source),
         })
+    }
+
+    /// Whether the page has our script, which polls and reloads by itself.
+    #[must_use]
+    pub(crate) const fn has_script(&self) -> bool {
+        self.has_script
+    }
+
+    /// Returns what is odd in the pages of a template without mistakes, state by state.
+    #[must_use]
+    pub fn remarks(source: &str) -> Vec<Mistake> {
+        preview::remarks(source)
     }
 
     /// Returns all mistakes of a template.

@@ -8,6 +8,7 @@ mod pack;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use anteroom_config::language::Language;
@@ -25,8 +26,10 @@ use crate::page::view::WaitingView;
 use crate::page::words::{self, Fact, Words};
 
 /// Style, exactly as in the page.
-pub(crate) static STYLE: LazyLock<String> =
-    LazyLock::new(|| pack::style(include_str!("../../templates/waiting.css")));
+pub(crate) static STYLE: LazyLock<String> = LazyLock::new(|| {
+    let own = include_str!("../../templates/waiting.css");
+    pack::style(&[anteroom_proxy::error_page::STYLE, own].concat())
+});
 
 /// Script, exactly as in the page.
 pub(crate) static SCRIPT: LazyLock<String> =
@@ -134,15 +137,6 @@ impl Values<'_> {
         Some(reload_secs(self.view, self.after_post))
     }
 
-    /// Returns the value of a reload without script. After a form it leads to the entry.
-    fn reload(&self) -> String {
-        let seconds = reload_secs(self.view, self.after_post);
-        match self.links.entry {
-            "" => seconds.to_string(),
-            entry => format!("{seconds};url={entry}"),
-        }
-    }
-
     fn reloads(&self) -> String {
         let texts = Texts::of(self.view.language);
         let time = |seconds| texts.grammar.units(seconds, texts.grammar.seconds.alone);
@@ -164,6 +158,7 @@ impl Values<'_> {
             "number" => line(&words.number),
             "note" => line(&words.note),
             "moved" => line(&words.moved),
+            "message_at" => line(&words.message_at),
             "rise" => line(&words.rise),
             "keep_title" => words.keep_title,
             "keep" => line(&words.keep),
@@ -280,32 +275,20 @@ impl Fields for Values<'_> {
         let (view, words, links) = (self.view, &self.words, self.links);
         let flag = |is_set: bool| Cow::from(if is_set { "1" } else { "" });
         Some(Value::Text(match name {
-            "position_url" => links.position.into(),
+            "settings" => {
+                return Some(Value::Html(settings(view, links, words, self.after_post)));
+            }
             "language_url" => links.languages.into(),
             "entry" => links.entry.into(),
-            "cookies_url" => links.cookies.into(),
             "leave_url" if view.has_queue() => links.leave.into(),
             "leave_url" => "".into(),
-            "ask_after_ms" => number(view.refresh_after().0),
-            "now_ms" => number(view.now.0),
-            "grace_ms" => number(view.position_grace.0),
-            "until_at_ms" => match (view.position.reason, &words.until) {
-                (QueueReason::NotOpenYet { .. }, Some(until)) => number(until.moment.at_ms),
-                _ => "".into(),
-            },
-            "since_at_ms" => match &words.since {
-                Some(since) => number(since.at_ms),
-                None => "".into(),
-            },
             "after_post" => flag(self.after_post),
-            "is_loss" => flag(words.is_loss),
-            "is_full" => flag(!view.has_queue()),
             "not_sent_text" => {
                 let texts = Texts::of(view.language);
                 words::noun(view, texts.not_sent_text).into()
             }
             "reload_secs" => flag(true),
-            "reload" => self.reload().into(),
+            "reload" => reload(view, links, self.after_post).into(),
             "reloads" => self.reloads().into(),
             "title" => (&*words.title).into(),
             "tag" => words.tag.tag.into(),
@@ -325,6 +308,56 @@ impl Fields for Values<'_> {
     }
 }
 
+/// Returns the settings of the script, as attributes of its element, without those that are not
+/// set.
+pub(crate) fn settings(
+    view: &WaitingView<'_>,
+    links: Links<'_>,
+    words: &Words,
+    after_post: bool,
+) -> String {
+    let is_early = matches!(view.position.reason, QueueReason::NotOpenYet { .. });
+    let until = words.until.as_ref().filter(|_| is_early);
+    let number = |at: u64| Cow::from(at.to_string());
+    let flag = |is_set: bool| is_set.then_some(Cow::from("1"));
+    let all = [
+        ("position", Some(links.position.into())),
+        ("cookies", Some(links.cookies.into())),
+        (
+            "entry",
+            Some(links.entry.into()).filter(|_| !links.entry.is_empty()),
+        ),
+        ("ask", Some(number(view.refresh_after().0))),
+        ("now", Some(number(view.now.0))),
+        ("grace", Some(number(view.position_grace.0))),
+        ("until", until.map(|until| number(until.moment.at_ms))),
+        (
+            "since",
+            words.since.as_ref().map(|since| number(since.at_ms)),
+        ),
+        ("post", flag(after_post)),
+        ("loss", flag(words.is_loss)),
+        ("full", flag(!view.has_queue())),
+    ];
+    let mut settings = format!(" lang=\"{}\"", view.language.tag());
+    for (name, value) in all {
+        if let Some(value) = value {
+            write!(settings, " data-{name}=\"{}\"", escaped(&value))
+                .expect("writing to a String cannot fail");
+        }
+    }
+    settings
+}
+
+/// Returns the value of a reload without script. After a form it leads to the entry.
+pub(crate) fn reload(view: &WaitingView<'_>, links: Links<'_>, after_post: bool) -> String {
+    let seconds = reload_secs(view, after_post);
+    match links.entry {
+        "" => seconds.to_string(),
+        entry => format!("{seconds};url={entry}"),
+    }
+}
+
 /// Formats the begin of a visitor's id for people: `3F9A-12C4`.
 fn reference(id: [u8; 4]) -> String {
     let [a, b, c, d] = id;
@@ -333,10 +366,6 @@ fn reference(id: [u8; 4]) -> String {
 
 fn text(text: Option<&str>) -> Cow<'_, str> {
     text.unwrap_or_default().into()
-}
-
-fn number(n: u64) -> Cow<'static, str> {
-    n.to_string().into()
 }
 
 /// Returns the seconds until a page without script reloads. They are at most half of the position's

@@ -33,6 +33,8 @@ pub struct WaitingView<'a> {
     pub admitted_last_minute: Option<u32>,
     /// Operator's message to all waiting visitors: plain text, not trusted.
     pub message: Option<&'a str>,
+    /// Time at which the operator set the message, if it is known.
+    pub message_at: Option<Timestamp>,
     /// Length of a session after the last request.
     pub session_duration: DurationMs,
     /// Whether each request extends a session.
@@ -92,6 +94,7 @@ impl<'a> WaitingView<'a> {
             language: Language::English,
             admitted_last_minute: None,
             message: None,
+            message_at: None,
             session_duration: rules.session_duration,
             is_renewed: rules.session_renewal,
             turn_held_for: rules.turn_held_for,
@@ -106,6 +109,7 @@ impl<'a> WaitingView<'a> {
     pub(crate) fn with_overrides(mut self, overrides: &'a RoomOverrides) -> Self {
         self.is_paused = overrides.pause.is_some();
         self.message = overrides.message();
+        self.message_at = overrides.message_at();
         self
     }
 
@@ -183,6 +187,12 @@ impl<'a> WaitingView<'a> {
         } else {
             self.host
         })
+    }
+
+    /// Whether the operator has closed the room: it rejects everybody, and a message says why. That
+    /// may be the end of the sale, so the page claims neither that the room is full nor more.
+    pub(crate) fn is_closed(&self) -> bool {
+        !self.has_queue() && self.message.is_some()
     }
 
     /// Whether there is a queue.

@@ -53,6 +53,9 @@ pub(crate) struct Words {
     pub(crate) why: Line,
     /// Operator's message.
     pub(crate) message: Option<String>,
+    /// Time of the message.
+    #[serde(skip)]
+    pub(crate) message_at: Line,
     /// Rule of the queue, for templates and programs.
     pub(crate) order: Option<&'static str>,
     /// Promise that a reload loses nothing, and for how long; for templates and programs.
@@ -147,6 +150,7 @@ impl Words {
             reason: reason(view, texts),
             why,
             message: view.message().map(str::to_owned),
+            message_at: message_at(view),
             order: order(view, texts),
             kept: view.has_queue().then(|| kept(view, texts)),
             ahead: ahead(view, texts),
@@ -176,10 +180,9 @@ impl Words {
     }
 }
 
-/// Fills in the word for the site. The operator's own one is in the default language.
+/// Fills in the word for the site: the operator's own one, if it is in the visitor's language.
 pub(crate) fn noun(view: &WaitingView<'_>, text: &'static str) -> String {
-    let page = view.page.filter(|page| page.language == view.language);
-    let own = page.and_then(|page| page.noun.as_deref());
+    let own = view.page.and_then(|page| page.noun_in(view.language));
     let noun = own.unwrap_or_else(|| Texts::of(view.language).noun);
     filled(text, "{noun}", noun)
 }
@@ -207,6 +210,7 @@ fn reason(view: &WaitingView<'_>, texts: &'static Texts) -> Cow<'static, str> {
             Some(_) => texts.early.into(),
             None => texts.early_unknown.into(),
         },
+        QueueReason::Rejecting if view.is_closed() => texts.closed.into(),
         QueueReason::Rejecting => noun(view, texts.rejecting).into(),
         QueueReason::StoreUnavailable => noun(view, texts.store_away).into(),
         QueueReason::Recovering { reopens_at } => {
@@ -228,6 +232,14 @@ fn why(view: &WaitingView<'_>, texts: &'static Texts) -> Line {
         return is_lot.then(|| texts.order_lot.into());
     }
     steps(view, texts).is_empty().then(|| reason(view, texts))
+}
+
+/// Returns when the operator set the message, with the day if it was not today or last night.
+fn message_at(view: &WaitingView<'_>) -> Line {
+    const RECENT: DurationMs = DurationMs::from_secs(12 * 3_600);
+    let at = view.message_at?;
+    let form = if view.now.since(at) > RECENT { "+" } else { "" };
+    Some(format!("{{{}{form}}}", at.0).into())
 }
 
 /// Returns the rule of the queue; `None` if the method has none.

@@ -197,13 +197,16 @@ fn page(view: &WaitingView<'_>, look: Look<'_>, is_after_post: bool) -> String {
 }
 
 /// Adds the headers of a page. An operator's page has no policy, because the operator decides what
-/// it loads. It has no script of ours that polls, so it reloads by a header.
+/// it loads. Without our script nothing polls, so it reloads by a header.
 fn mark_page(headers: &mut HeaderMap, view: &WaitingView<'_>, look: Look<'_>, is_after_post: bool) {
     let tag = HeaderValue::from_static(view.language.tag());
     headers.insert(CONTENT_LANGUAGE, tag);
-    if look.template.is_none() {
+    let Some(template) = look.template else {
         let policy = look.brand.map_or(&*POLICY, |brand| &brand.policy);
         headers.insert(CONTENT_SECURITY_POLICY, policy.clone());
+        return;
+    };
+    if template.has_script() {
         return;
     }
     let seconds = crate::page::reload_secs(view, is_after_post);

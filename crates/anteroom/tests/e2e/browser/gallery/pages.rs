@@ -5,14 +5,12 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use anteroom_config::PageConfig;
 use anteroom_config::language::Language;
-use anteroom_room::queue_position::{HeldTurn, Loss, QueuePosition, QueueReason, Rise, WaitRange};
-use anteroom_room::rules::{QueueingMethod, Rules};
-use anteroom_room::time::{DurationMs, Timestamp};
+use anteroom_room::queue_position::{HeldTurn, QueueReason};
+use anteroom_room::time::DurationMs;
+use anteroom_room_http::page::states::{AFTER_POST, NAMES, NOW, view};
 use anteroom_room_http::waiting::{
     Answer, Look, RequestKind, TurnView, WaitingView, position_endpoint, respond,
 };
@@ -26,140 +24,6 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-
-/// Saturday, 1 August 2026, 09:41:48 UTC, in a queue of 1,204.
-const NOW: Timestamp = Timestamp(1_785_578_400_000 - 1_092_000);
-
-/// Names of all states, which are names of rooms too.
-pub(super) const STATES: [&str; 26] = [
-    "full",
-    "your-turn-soon",
-    "unknown",
-    "lot",
-    "draw",
-    "queue-all",
-    "paused",
-    "early",
-    "early-unknown",
-    "rejecting",
-    "store-away",
-    "recovering",
-    "recovering-unknown",
-    "origin-down",
-    "after-post",
-    "message",
-    "counting",
-    "lowered",
-    "slower",
-    "earlier",
-    "near",
-    "branded",
-    "lost-session",
-    "lost-position",
-    "lost-turn",
-    "revoked",
-];
-
-/// Look of the room `branded`.
-static BRANDED: LazyLock<PageConfig> = LazyLock::new(|| PageConfig {
-    title: Some("Nordlys Festival 2027".to_owned()),
-    noun: Some("shop".to_owned()),
-    help: Some("/help".to_owned()),
-    imprint: Some("/imprint".to_owned()),
-    facts: vec![
-        "One order can hold up to 6 tickets.".to_owned(),
-        "Have the names of everyone in your group ready.".to_owned(),
-    ],
-    ..PageConfig::default()
-});
-
-fn view(state: &'static str, language: Language) -> WaitingView<'static> {
-    let opening = NOW + DurationMs::from_secs(1_092);
-    let reason = match state {
-        "your-turn-soon" | "lot" => QueueReason::NotYourTurn,
-        "queue-all" | "paused" => QueueReason::QueueAll,
-        "early" | "draw" => QueueReason::NotOpenYet { opens_at: opening },
-        "early-unknown" => QueueReason::NotOpenYet {
-            opens_at: Timestamp::NEVER,
-        },
-        "rejecting" => QueueReason::Rejecting,
-        "store-away" => QueueReason::StoreUnavailable,
-        "recovering" => QueueReason::Recovering {
-            reopens_at: opening,
-        },
-        "recovering-unknown" => QueueReason::Recovering {
-            reopens_at: Timestamp::NEVER,
-        },
-        "origin-down" => QueueReason::OriginDown,
-        _ => QueueReason::Full,
-    };
-    let is_known = state != "unknown";
-    let near = WaitRange {
-        low: DurationMs::from_secs(20),
-        middle: DurationMs::from_secs(30),
-        high: DurationMs::from_secs(50),
-    };
-    let position = QueuePosition {
-        people_ahead: is_known.then_some(if state == "near" { 2 } else { 412 }),
-        people_waiting: 1_204,
-        wait: is_known.then_some(if state == "near" {
-            near
-        } else {
-            WaitRange {
-                low: DurationMs::from_secs(600),
-                middle: DurationMs::from_secs(840),
-                high: DurationMs::from_secs(1_200),
-            }
-        }),
-        is_counted: state != "counting",
-        rise: match state {
-            "lowered" => Some(Rise::LimitLowered),
-            "slower" => Some(Rise::Slower),
-            "earlier" => Some(Rise::EarlierVisitors),
-            _ => None,
-        },
-        loss: loss(state),
-        refresh_after: (reason != QueueReason::Rejecting).then_some(DurationMs::from_secs(60)),
-        ..QueuePosition::unknown(reason, NOW - DurationMs::from_secs(95))
-    };
-    let rules = Rules {
-        queueing_method: if state == "lot" {
-            QueueingMethod::Random
-        } else {
-            QueueingMethod::Fifo
-        },
-        draw: state == "draw",
-        ..Rules::default()
-    };
-    let message = "The payment service is being mended. Next news by 10:40.";
-    WaitingView {
-        host: "shop.example.org",
-        reference: Some([0x3f, 0x9a, 0x12, 0xc4]),
-        page: (state == "branded").then_some(&*BRANDED),
-        language,
-        admitted_last_minute: is_known.then_some(38),
-        is_paused: state == "paused",
-        message: matches!(state, "message" | "queue-all" | "paused").then_some(message),
-        ..WaitingView::new(state, &rules, position, NOW)
-    }
-}
-
-fn loss(state: &str) -> Option<Loss> {
-    let ended_at = NOW - DurationMs::from_secs(60);
-    Some(match state {
-        "lost-session" => Loss::Session { ended_at },
-        "lost-position" => Loss::Position {
-            last_request_at: ended_at - DurationMs::from_secs(300),
-            ended_at,
-        },
-        "lost-turn" => Loss::Turn {
-            ended_at,
-            is_near_front: true,
-        },
-        "revoked" => Loss::Revoked,
-        _ => return None,
-    })
-}
 
 /// Server of all states: `/STATE/TAG`. The states `turn`, `held`, `cut` and `moving` look like
 /// `full`; then a poll gets a turn once there are turns, a turn that is held for a minute, no
@@ -248,7 +112,7 @@ async fn serve_state(
         )
     };
     let script_states = ["turn", "held", "cut", "moving"];
-    let mut known = STATES.into_iter().chain(script_states);
+    let mut known = NAMES.into_iter().chain(script_states);
     let Some(state) = known.find(|state| *state == name) else {
         return Err(io::Error::other("no such state"));
     };
@@ -277,7 +141,7 @@ async fn serve_state(
         };
     }
     let response = Answer {
-        kind: if state == "after-post" {
+        kind: if state == AFTER_POST {
             RequestKind::PageAfterPost
         } else {
             RequestKind::Page
@@ -290,7 +154,7 @@ async fn serve_state(
     let look = Look {
         template: None,
         target: request.uri().path(),
-        entry: if state == "after-post" { "/cart" } else { "" },
+        entry: if state == AFTER_POST { "/cart" } else { "" },
         brand: None,
     };
     Ok(respond(&view, response, look).map(Full::new))

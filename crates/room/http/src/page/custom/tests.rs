@@ -54,10 +54,11 @@ fn every_json_key_is_a_variable_and_every_name_has_a_value() {
         for (name, expected) in keys {
             assert!(variables::NAMES.contains(&&*name), "{name}");
             let found = match variables.field(&name).unwrap() {
-                Value::Unknown => serde_json::Value::Null,
+                Value::Unknown | Value::UnknownNumber => serde_json::Value::Null,
                 Value::Switch(is_on) => is_on.into(),
                 Value::Number(number) => number.into(),
                 Value::Text(text) => text.into(),
+                other => panic!("{name}: {other:?} is no value of JSON"),
             };
             assert_eq!(found, expected, "{name}");
         }
@@ -110,6 +111,59 @@ fn numbers_and_our_addresses_fit_into_a_script() {
 }
 
 #[test]
+fn an_unknown_number_is_null_in_a_script_and_nothing_elsewhere() {
+    let check = |source: &str, expected: &str| {
+        let page = CustomPage::new(source).unwrap();
+        let mut view = samples::view(QueueReason::Full);
+        view.position.people_ahead = None;
+        view.admitted_last_minute = None;
+        assert_eq!(page.html(&view, LINKS, false), expected);
+    };
+    check(
+        "<p>{{position}}|{{{peopleAhead}}}</p><script>var a = {{position}}, \
+         b = {{{ peopleAhead }}}, c = {{&admittedLastMinute}};</script><p>{{position}}</p>",
+        "<p>|</p><script>var a = null, b = null, c = null;</script><p></p>",
+    );
+    check(
+        "<SCRIPT type=\"application/json\">[{{peopleWaiting}}, {{#position}}1{{/position}}\
+         {{^position}}{{position}}{{/position}}, \"{{opensAt}}\"]</SCRIPT>",
+        "<SCRIPT type=\"application/json\">[1204, null, \"\"]</SCRIPT>",
+    );
+    assert_eq!(
+        CustomPage::mistakes("{{position?}}").len(),
+        1,
+        "the mark is ours"
+    );
+}
+
+#[test]
+fn the_script_has_its_settings_a_reload_without_scripts_and_live_regions() {
+    let page = CustomPage::new("<html>\n{{{anteroomScript}}}").unwrap();
+    assert!(page.has_script());
+    assert!(!CustomPage::new("<html>").unwrap().has_script());
+    let view = samples::view(QueueReason::Full);
+    let html = page.html(&view, LINKS, false);
+    let refresh = "<noscript><meta http-equiv=\"refresh\" content=\"30\"></noscript>";
+    for part in [
+        refresh,
+        "<p id=\"anteroom-shout\" role=\"alert\"",
+        "data-prefix=\"anteroom-\"",
+        "lang=\"en\"",
+        "data-ask=\"12300\"",
+    ] {
+        assert!(html.contains(part), "{part} in {html}");
+    }
+    assert!(html.contains(&*crate::page::SCRIPT));
+    let links = Links {
+        entry: "/cart",
+        ..LINKS
+    };
+    let html = page.html(&view, links, true);
+    assert!(html.contains("content=\"60;url=/cart\""), "{html}");
+    assert!(html.contains("data-entry=\"/cart\""), "{html}");
+}
+
+#[test]
 fn no_text_ends_an_attribute_in_quotes_of_either_kind() {
     let page = CustomPage::new("<p title='{{message}}' lang=\"{{message}}\">").unwrap();
     let mut view = samples::view(QueueReason::Full);
@@ -154,12 +208,25 @@ fn every_mistake_is_reported_with_its_line() {
     );
     check("{{! a\nremark }}{{nobody}}", &[(2, "nobody")]);
     check("plain { text } with }} in it", &[]);
+    check(
+        "{{anteroomScript}}\n{{#queueAll}}{{{anteroomScript}}}{{/queueAll}}\n\
+         <script>{{{anteroomScript}}}</script>",
+        &[
+            (1, "three braces: {{{anteroomScript}}}"),
+            (2, "cannot be in a section"),
+            (3, "cannot be in a script"),
+        ],
+    );
+    check(
+        "{{{anteroomScript}}}\n{{&anteroomScript}}",
+        &[(2, "a second time")],
+    );
 }
 
 proptest::proptest! {
     #[test]
     fn any_template_has_mistakes_or_renders(
-        source in "([{]{2,3}|[}]{2,3}|[#^/&!>=. a]|queueAll|reason|\\PC){0,24}",
+        source in "([{]{2,3}|[}]{2,3}|[#^/&!>=. a]|queueAll|position|</?script>|\\PC){0,24}",
     ) {
         match CustomPage::new(&source) {
             Ok(page) => drop(page.html(&samples::view(QueueReason::Full), LINKS, false)),
@@ -176,11 +243,12 @@ fn a_template_that_is_too_large_is_a_mistake() {
 
 #[test]
 fn a_template_without_mistakes_renders_in_every_state() {
-    let source: String = variables::NAMES
-        .iter()
+    let names = variables::NAMES.iter();
+    let source: String = names
+        .filter(|name| **name != variables::SCRIPT)
         .map(|name| format!("{{{{#{name}}}}}{{{{{name}}}}}{{{{{{{name}}}}}}}{{{{/{name}}}}}"))
         .collect();
-    let page = CustomPage::new(&source).unwrap();
+    let page = CustomPage::new(&format!("{source}{{{{{{anteroomScript}}}}}}")).unwrap();
     for reason in samples::REASONS {
         for method in [QueueingMethod::Fifo, QueueingMethod::Random] {
             let mut view = samples::view(reason);

@@ -1,7 +1,8 @@
 //! Variables of templates.
 //!
 //! They are all keys of the JSON response, four that templates of hosted waiting rooms compute from
-//! them, and ours: the words of our own page in the visitor's language, and addresses.
+//! them, and ours: the words of our own page in the visitor's language, addresses, and the page's
+//! script.
 
 use std::cell::OnceCell;
 
@@ -10,6 +11,7 @@ use anteroom_store::wire::waiting_status::WaitingBody;
 use ramhorns::Content;
 use ramhorns::encoding::Encoder;
 
+use super::script;
 use crate::page::fields::{Fields, write_text};
 use crate::page::html::Links;
 use crate::page::view::WaitingView;
@@ -19,40 +21,50 @@ use crate::page::words::Words;
 #[derive(Debug, PartialEq)]
 pub(super) enum Value<'a> {
     Unknown,
+    UnknownNumber,
+    /// Unknown number in a script, where nothing at all would be a mistake.
+    Null,
     Switch(bool),
     Number(u64),
     Text(&'a str),
+    /// HTML of our own.
+    Html(String),
 }
 
 impl Content for Value<'_> {
     fn is_truthy(&self) -> bool {
         match self {
-            Self::Unknown => false,
+            Self::Unknown | Self::UnknownNumber | Self::Null => false,
             Self::Switch(is_on) => *is_on,
             Self::Number(number) => *number != 0,
             Self::Text(text) => !text.is_empty(),
+            Self::Html(html) => !html.is_empty(),
         }
     }
 
     fn capacity_hint(&self, _: &ramhorns::Template<'_>) -> usize {
         match self {
             Self::Text(text) => text.len(),
+            Self::Html(html) => html.len(),
             _ => 8,
         }
     }
 
     fn render_escaped<E: Encoder>(&self, encoder: &mut E) -> Result<(), E::Error> {
         match self {
-            Self::Unknown => Ok(()),
+            Self::Unknown | Self::UnknownNumber => Ok(()),
+            Self::Null => encoder.write_unescaped("null"),
             Self::Switch(is_on) => encoder.format_unescaped(is_on),
             Self::Number(number) => encoder.format_unescaped(number),
             Self::Text(text) => escaped(text, encoder),
+            Self::Html(html) => escaped(html, encoder),
         }
     }
 
     fn render_unescaped<E: Encoder>(&self, encoder: &mut E) -> Result<(), E::Error> {
         match self {
             Self::Text(text) => encoder.write_unescaped(text),
+            Self::Html(html) => encoder.write_unescaped(html),
             other => other.render_escaped(encoder),
         }
     }
@@ -79,8 +91,14 @@ pub(super) struct Variables<'a> {
     words: OnceCell<Words>,
 }
 
+/// Variable of the page's script.
+pub(super) const SCRIPT: &str = "anteroomScript";
+
+/// End of a name that stands in a script of the template. Templates cannot write it themselves.
+pub(super) const IN_SCRIPT: char = '?';
+
 /// Names that a template may use: those of hosted waiting rooms first, then ours.
-pub(super) const NAMES: [&str; 53] = [
+pub(super) const NAMES: [&str; 55] = [
     "inWaitingRoom",
     "waitTimeKnown",
     "waitTime",
@@ -133,7 +151,9 @@ pub(super) const NAMES: [&str; 53] = [
     "isAfterPost",
     "positionUrl",
     "languageUrl",
+    "languagesUrl",
     "backUrl",
+    SCRIPT,
 ];
 
 impl<'a> Variables<'a> {
@@ -221,7 +241,14 @@ impl<'a> Variables<'a> {
             "isAfterPost" => Value::Switch(self.after_post),
             "positionUrl" => text(self.links.position),
             "languageUrl" => text(self.links.language),
+            "languagesUrl" => text(self.links.languages),
             "backUrl" => text(self.links.back),
+            SCRIPT => Value::Html(script::element(
+                view,
+                self.links,
+                self.words(),
+                self.after_post,
+            )),
             _ => return None,
         })
     }
@@ -234,7 +261,13 @@ impl Fields for Variables<'_> {
         Self: 'v;
 
     fn field(&self, name: &str) -> Option<Value<'_>> {
-        self.of_ours(name).or_else(|| self.of_reference(name))
+        let in_script = name.strip_suffix(IN_SCRIPT);
+        let name = in_script.unwrap_or(name);
+        let value = self.of_ours(name).or_else(|| self.of_reference(name))?;
+        Some(match value {
+            Value::UnknownNumber if in_script.is_some() => Value::Null,
+            value => value,
+        })
     }
 }
 
@@ -257,5 +290,5 @@ fn optional(known: Option<&str>) -> Value<'_> {
 }
 
 fn optional_number(number: Option<u64>) -> Value<'static> {
-    number.map_or(Value::Unknown, Value::Number)
+    number.map_or(Value::UnknownNumber, Value::Number)
 }

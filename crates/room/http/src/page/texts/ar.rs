@@ -91,6 +91,7 @@ pub(super) static TEXTS: Texts = Texts {
     tag_store: "خلل في غرفة الانتظار",
     tag_offline: "لا اتصال",
     tag_early: "قبل الافتتاح",
+    tag_closed: "مغلق",
     tag_full: "ممتلئ",
     tag_turn: "دورك",
     tag_held: "دورك محجوز",
@@ -106,6 +107,7 @@ pub(super) static TEXTS: Texts = Texts {
     heading_early: "وصلت مبكرًا، ولا بأس في ذلك",
     heading_paused: "الدخول متوقف مؤقتًا",
     heading_safe: "مكانك في أمان",
+    heading_closed: "الدخول مغلق",
     heading_rejecting: "لا يوجد متسع الآن",
     heading_offline: "جهازك غير متصل بالإنترنت",
     heading_cut: "لا يوجد اتصال في الوقت الحالي",
@@ -124,6 +126,7 @@ pub(super) static TEXTS: Texts = Texts {
     paused: "لا يدخل أحد الآن، ولا يفقد أحد مكانه.",
     early: "أبقِ هذه الصفحة مفتوحة. ستُدخلك بعد الافتتاح.",
     early_unknown: "لم يُحدَّد وقت الافتتاح بعد.",
+    closed: "لا يسمح المنظِّم بدخول أحد في الوقت الحالي. الرسالة توضّح المزيد.",
     rejecting: "لا يوجد مكان شاغر في ال{noun}، ولا يوجد طابور في الوقت الحالي.",
     store_away: "يتعذر الوصول إلى جزء من غرفة الانتظار هذه. لن يدخل زوار جدد حتى يعود متاحًا، كي \
                  لا يزيد الحمل على ال{noun}. نعيد المحاولة باستمرار، وستتابع هذه الصفحة تلقائيًا.",

@@ -35,6 +35,7 @@ pub(super) static TEXTS: Texts = Texts {
     tag_store: "Störung im Warteraum",
     tag_offline: "Keine Verbindung",
     tag_early: "Noch nicht geöffnet",
+    tag_closed: "Geschlossen",
     tag_full: "Voll",
     tag_turn: "Sie sind dran",
     tag_held: "Für Sie freigehalten",
@@ -50,6 +51,7 @@ pub(super) static TEXTS: Texts = Texts {
     heading_early: "Sie sind früh da, und das ist gut so",
     heading_paused: "Der Einlass ist unterbrochen",
     heading_safe: "Ihre Position ist sicher",
+    heading_closed: "Der Einlass ist geschlossen",
     heading_rejecting: "Zurzeit kein Platz",
     heading_offline: "Ihr Gerät ist offline",
     heading_cut: "Im Moment keine Verbindung",
@@ -69,6 +71,7 @@ pub(super) static TEXTS: Texts = Texts {
     paused: "Im Moment kommt niemand hinein, und niemand verliert seine Position.",
     early: "Lassen Sie diese Seite offen. Nach der Öffnung bringt sie Sie hinein.",
     early_unknown: "Wann geöffnet wird, steht noch nicht fest.",
+    closed: "Der Veranstalter lässt zurzeit niemanden hinein. Mehr dazu steht in der Nachricht.",
     rejecting: "Für weitere {noun}-Besucher ist kein Platz, und zurzeit gibt es keine \
                 Warteschlange.",
     store_away: "Ein Teil dieses Warteraums ist nicht erreichbar. Bis er wieder da ist, kommt \

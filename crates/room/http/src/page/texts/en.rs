@@ -29,6 +29,7 @@ pub(super) static TEXTS: Texts = Texts {
     tag_store: "Waiting room trouble",
     tag_offline: "No connection",
     tag_early: "Not open yet",
+    tag_closed: "Closed",
     tag_full: "Full",
     tag_turn: "Your turn",
     tag_held: "Your turn, held",
@@ -44,6 +45,7 @@ pub(super) static TEXTS: Texts = Texts {
     heading_early: "You’re early, and that’s fine",
     heading_paused: "Entry is paused",
     heading_safe: "Your position is safe",
+    heading_closed: "Entry is closed",
     heading_rejecting: "No room right now",
     heading_offline: "Your device is offline",
     heading_cut: "No connection at the moment",
@@ -62,6 +64,7 @@ pub(super) static TEXTS: Texts = Texts {
     paused: "Nobody goes in right now, and nobody loses their position.",
     early: "Keep this page open. It takes you in after the opening.",
     early_unknown: "The opening time has not been set yet.",
+    closed: "The organiser lets nobody in at the moment. The message says more.",
     rejecting: "The {noun} is full, and it has no line at the moment.",
     store_away: "A part of this waiting room can’t be reached. Until it is back nobody new goes \
                  in, so that the {noun} isn’t overfilled. We keep trying, and this page \

@@ -29,6 +29,7 @@ pub(super) static TEXTS: Texts = Texts {
     tag_store: "Problema de la sala de espera",
     tag_offline: "Sin conexión",
     tag_early: "Todavía no abierto",
+    tag_closed: "Cerrado",
     tag_full: "Completo",
     tag_turn: "Su turno",
     tag_held: "Turno reservado",
@@ -44,6 +45,7 @@ pub(super) static TEXTS: Texts = Texts {
     heading_early: "Ha llegado pronto, no hay problema",
     heading_paused: "El acceso está en pausa",
     heading_safe: "Su posición está a salvo",
+    heading_closed: "El acceso está cerrado",
     heading_rejecting: "No hay lugar en este momento",
     heading_offline: "Su dispositivo está sin conexión",
     heading_cut: "No hay conexión en este momento",
@@ -63,6 +65,7 @@ pub(super) static TEXTS: Texts = Texts {
     paused: "Nadie entra en este momento, y nadie pierde su posición.",
     early: "Deje esta página abierta. Le dará paso después de la apertura.",
     early_unknown: "La hora de apertura todavía no se ha fijado.",
+    closed: "Por el momento, el organizador no deja entrar a nadie. El mensaje da más detalles.",
     rejecting: "El área {noun} está completa, y en este momento no hay cola.",
     store_away: "Una parte de esta sala de espera no responde. Hasta que vuelva no entra nadie \
                  más, para no sobrecargar el área {noun}. Seguimos intentándolo, y esta página \

@@ -32,6 +32,7 @@ pub(super) static TEXTS: Texts = Texts {
     tag_store: "Problème de la salle d’attente",
     tag_offline: "Pas de connexion",
     tag_early: "Pas encore ouvert",
+    tag_closed: "Fermé",
     tag_full: "Complet",
     tag_turn: "À vous",
     tag_held: "Votre tour, réservé",
@@ -47,6 +48,7 @@ pub(super) static TEXTS: Texts = Texts {
     heading_early: "Vous êtes en avance, et c’est très bien",
     heading_paused: "Les entrées sont suspendues",
     heading_safe: "Votre position est conservée",
+    heading_closed: "Les entrées sont fermées",
     heading_rejecting: "Pas de place pour le moment",
     heading_offline: "Votre appareil est hors ligne",
     heading_cut: "Pas de connexion pour le moment",
@@ -66,6 +68,7 @@ pub(super) static TEXTS: Texts = Texts {
     paused: "Personne n’entre pour le moment, et personne ne perd sa position.",
     early: "Gardez cette page ouverte. Elle vous fera entrer après l’ouverture.",
     early_unknown: "L’heure d’ouverture n’est pas encore fixée.",
+    closed: "L’organisateur ne laisse entrer personne pour le moment. Le message en dit plus.",
     rejecting: "C’est complet côté {noun}, et il n’y a pas de file d’attente pour le moment.",
     store_away: "Une partie de cette salle d’attente est injoignable. Jusqu’à son retour, personne \
                  d’autre n’entre, pour éviter une surcharge côté {noun}. Nous réessayons sans \

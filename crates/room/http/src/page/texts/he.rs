@@ -39,6 +39,7 @@ pub(super) static TEXTS: Texts = Texts {
     tag_store: "תקלה בחדר ההמתנה",
     tag_offline: "אין חיבור",
     tag_early: "עדיין לא נפתח",
+    tag_closed: "סגור",
     tag_full: "מלא",
     tag_turn: "תורכם",
     tag_held: "תורכם שמור",
@@ -54,6 +55,7 @@ pub(super) static TEXTS: Texts = Texts {
     heading_early: "הקדמתם, וזה בסדר",
     heading_paused: "הכניסה מושהית",
     heading_safe: "מקומכם מובטח",
+    heading_closed: "הכניסה סגורה",
     heading_rejecting: "אין מקום כרגע",
     heading_offline: "המכשיר שלכם לא מחובר לאינטרנט",
     heading_cut: "אין חיבור כרגע",
@@ -72,6 +74,7 @@ pub(super) static TEXTS: Texts = Texts {
     paused: "כרגע איש אינו נכנס, ואיש אינו מאבד את מקומו.",
     early: "השאירו את הדף פתוח. הוא יכניס אתכם אחרי הפתיחה.",
     early_unknown: "שעת הפתיחה עדיין לא נקבעה.",
+    closed: "המארגן אינו מכניס איש כרגע. פרטים נוספים בהודעה.",
     rejecting: "אין מקום פנוי ב{noun}, וכרגע אין תור.",
     store_away: "חלק מחדר ההמתנה אינו זמין. עד שיחזור לא ייכנסו מבקרים חדשים, כדי שלא יהיה עומס \
                  יתר ב{noun}. אנחנו ממשיכים לנסות, והדף ימשיך מעצמו.",

@@ -32,6 +32,7 @@ pub(super) static TEXTS: Texts = Texts {
     tag_store: "Problema della sala d’attesa",
     tag_offline: "Nessuna connessione",
     tag_early: "Non ancora aperto",
+    tag_closed: "Chiuso",
     tag_full: "Pieno",
     tag_turn: "Tocca a te",
     tag_held: "Turno riservato",
@@ -47,6 +48,7 @@ pub(super) static TEXTS: Texts = Texts {
     heading_early: "Sei in anticipo, e va bene così",
     heading_paused: "Gli ingressi sono sospesi",
     heading_safe: "La tua posizione è al sicuro",
+    heading_closed: "Gli ingressi sono chiusi",
     heading_rejecting: "Al momento non c’è posto",
     heading_offline: "Il tuo dispositivo è offline",
     heading_cut: "Nessuna connessione al momento",
@@ -65,6 +67,7 @@ pub(super) static TEXTS: Texts = Texts {
     paused: "Al momento nessuno entra e nessuno perde la propria posizione.",
     early: "Tieni aperta questa pagina. Ti farà entrare dopo l’apertura.",
     early_unknown: "L’ora dell’apertura non è ancora stata fissata.",
+    closed: "Al momento l’organizzatore non fa entrare nessuno. Il messaggio dice di più.",
     rejecting: "L’area {noun} è piena, e al momento non c’è coda.",
     store_away: "Una parte di questa sala d’attesa non è raggiungibile. Finché non torna non entra \
                  nessun altro, per non sovraccaricare l’area {noun}. Continuiamo a provare, e \

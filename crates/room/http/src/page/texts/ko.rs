@@ -23,6 +23,7 @@ pub(super) static TEXTS: Texts = Texts {
     tag_store: "대기실 장애",
     tag_offline: "연결 없음",
     tag_early: "오픈 전",
+    tag_closed: "마감",
     tag_full: "만원",
     tag_turn: "내 차례",
     tag_held: "차례 보류 중",
@@ -38,6 +39,7 @@ pub(super) static TEXTS: Texts = Texts {
     heading_early: "일찍 오셨지만 괜찮습니다",
     heading_paused: "입장이 일시 중지되었습니다",
     heading_safe: "대기 순번은 안전합니다",
+    heading_closed: "입장이 마감되었습니다",
     heading_rejecting: "지금은 자리가 없습니다",
     heading_offline: "기기가 오프라인 상태입니다",
     heading_cut: "지금은 연결되지 않습니다",
@@ -56,6 +58,7 @@ pub(super) static TEXTS: Texts = Texts {
     paused: "지금은 아무도 들어가지 않으며, 아무도 대기 순번을 잃지 않습니다.",
     early: "이 페이지를 열어 두세요. 오픈 후에 들여보내 드립니다.",
     early_unknown: "오픈 시각이 아직 정해지지 않았습니다.",
+    closed: "지금은 주최자가 아무도 들여보내지 않습니다. 자세한 내용은 안내에 있습니다.",
     rejecting: "지금은 {noun}에 자리가 없으며, 대기열도 없습니다.",
     store_away: "이 대기실의 일부에 연결할 수 없습니다. {noun}에 사람이 너무 몰리지 않도록 복구될 때까지 새로 들여보내지 않습니다. 계속 다시 시도하고 \
                  있으며, 이 페이지는 자동으로 이어집니다.",

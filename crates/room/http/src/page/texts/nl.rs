@@ -29,6 +29,7 @@ pub(super) static TEXTS: Texts = Texts {
     tag_store: "Storing in de wachtkamer",
     tag_offline: "Geen verbinding",
     tag_early: "Nog niet open",
+    tag_closed: "Gesloten",
     tag_full: "Vol",
     tag_turn: "Uw beurt",
     tag_held: "Uw beurt, vastgehouden",
@@ -44,6 +45,7 @@ pub(super) static TEXTS: Texts = Texts {
     heading_early: "U bent vroeg, en dat is prima",
     heading_paused: "De toegang is onderbroken",
     heading_safe: "Uw positie is veilig",
+    heading_closed: "De toegang is gesloten",
     heading_rejecting: "Op dit moment geen plaats",
     heading_offline: "Uw apparaat is offline",
     heading_cut: "Op dit moment geen verbinding",
@@ -62,6 +64,7 @@ pub(super) static TEXTS: Texts = Texts {
     paused: "Op dit moment gaat niemand naar binnen, en niemand verliest zijn positie.",
     early: "Houd deze pagina open. Na de opening brengt deze pagina u naar binnen.",
     early_unknown: "De tijd van de opening is nog niet bekend.",
+    closed: "De organisator laat op dit moment niemand binnen. Meer staat in het bericht.",
     rejecting: "Er is geen plaats voor meer {noun}-bezoekers, en er is op dit moment geen \
                 wachtrij.",
     store_away: "Een deel van deze wachtkamer is niet bereikbaar. Tot het terug is gaat niemand \

@@ -67,6 +67,7 @@ pub(super) static TEXTS: Texts = Texts {
     tag_store: "Problem poczekalni",
     tag_offline: "Brak połączenia",
     tag_early: "Przed otwarciem",
+    tag_closed: "Zamknięte",
     tag_full: "Brak miejsc",
     tag_turn: "Twoja kolej",
     tag_held: "Kolej zachowana",
@@ -82,6 +83,7 @@ pub(super) static TEXTS: Texts = Texts {
     heading_early: "Jesteś przed czasem i to w porządku",
     heading_paused: "Wpuszczanie jest wstrzymane",
     heading_safe: "Twoje miejsce jest bezpieczne",
+    heading_closed: "Wpuszczanie jest zamknięte",
     heading_rejecting: "W tej chwili nie ma miejsca",
     heading_offline: "Twoje urządzenie jest offline",
     heading_cut: "W tej chwili brak połączenia",
@@ -100,6 +102,7 @@ pub(super) static TEXTS: Texts = Texts {
     paused: "W tej chwili nikt nie wchodzi i nikt nie traci swojego miejsca.",
     early: "Zostaw tę stronę otwartą. Po otwarciu wprowadzi Cię do środka.",
     early_unknown: "Godzina otwarcia nie została jeszcze ustalona.",
+    closed: "W tej chwili organizator nikogo nie wpuszcza. Więcej informacji jest w wiadomości.",
     rejecting: "W tej chwili {noun} nie przyjmuje więcej osób i nie ma kolejki.",
     store_away: "Część tej poczekalni jest niedostępna. Dopóki nie wróci, nikt nowy nie wchodzi, \
                  bo {noun} może przyjąć tylko ograniczoną liczbę osób. Próbujemy dalej, a ta \

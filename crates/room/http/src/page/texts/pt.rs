@@ -29,6 +29,7 @@ pub(super) static TEXTS: Texts = Texts {
     tag_store: "Problema na sala de espera",
     tag_offline: "Sem conexão",
     tag_early: "Ainda não abriu",
+    tag_closed: "Encerrado",
     tag_full: "Lotado",
     tag_turn: "Sua vez",
     tag_held: "Sua vez, reservada",
@@ -44,6 +45,7 @@ pub(super) static TEXTS: Texts = Texts {
     heading_early: "Você chegou cedo, e tudo bem",
     heading_paused: "A entrada está em pausa",
     heading_safe: "Sua posição está segura",
+    heading_closed: "A entrada está encerrada",
     heading_rejecting: "Sem lugar no momento",
     heading_offline: "Seu dispositivo está sem internet",
     heading_cut: "Sem conexão no momento",
@@ -62,6 +64,7 @@ pub(super) static TEXTS: Texts = Texts {
     paused: "Ninguém entra neste momento, e ninguém perde a sua posição.",
     early: "Deixe esta página aberta. Depois da abertura, ela leva você para dentro.",
     early_unknown: "O horário de abertura ainda não foi definido.",
+    closed: "No momento, o organizador não deixa ninguém entrar. A mensagem traz mais detalhes.",
     rejecting: "O serviço de {noun} está lotado e não tem fila no momento.",
     store_away: "Uma parte desta sala de espera está fora do ar. Até que ela volte, mais ninguém \
                  entra, para não sobrecarregar o serviço de {noun}. Continuamos tentando, e esta \

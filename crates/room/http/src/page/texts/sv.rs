@@ -32,6 +32,7 @@ pub(super) static TEXTS: Texts = Texts {
     tag_store: "Fel i väntrummet",
     tag_offline: "Ingen anslutning",
     tag_early: "Inte öppet ännu",
+    tag_closed: "Stängt",
     tag_full: "Fullt",
     tag_turn: "Din tur",
     tag_held: "Din tur hålls",
@@ -47,6 +48,7 @@ pub(super) static TEXTS: Texts = Texts {
     heading_early: "Du är tidig, och det går bra",
     heading_paused: "Insläppet är pausat",
     heading_safe: "Din plats är säker",
+    heading_closed: "Insläppet är stängt",
     heading_rejecting: "Det är fullt just nu",
     heading_offline: "Din enhet är offline",
     heading_cut: "Ingen anslutning just nu",
@@ -65,6 +67,7 @@ pub(super) static TEXTS: Texts = Texts {
     paused: "Just nu släpps ingen in, och ingen förlorar sin plats.",
     early: "Låt sidan vara öppen. Den släpper in dig efter öppningen.",
     early_unknown: "Tiden för öppningen är inte bestämd ännu.",
+    closed: "Arrangören släpper inte in någon just nu. Meddelandet säger mer.",
     rejecting: "Det är fullt, och arrangörens {noun} har ingen kö just nu.",
     store_away: "En del av väntrummet kan inte nås. Ingen ny släpps in förrän den är tillbaka, så \
                  att arrangörens {noun} inte överbelastas. Vi fortsätter att försöka, och sidan \

@@ -29,6 +29,7 @@ pub(super) static TEXTS: Texts = Texts {
     tag_store: "Bekleme odasında sorun",
     tag_offline: "Bağlantı yok",
     tag_early: "Henüz açılmadı",
+    tag_closed: "Kapalı",
     tag_full: "Dolu",
     tag_turn: "Sıranız geldi",
     tag_held: "Sıranız tutuluyor",
@@ -44,6 +45,7 @@ pub(super) static TEXTS: Texts = Texts {
     heading_early: "Erken geldiniz, sorun değil",
     heading_paused: "Girişler duraklatıldı",
     heading_safe: "Yeriniz güvende",
+    heading_closed: "Girişler kapalı",
     heading_rejecting: "Şu anda yer yok",
     heading_offline: "Cihazınız çevrimdışı",
     heading_cut: "Şu anda bağlantı yok",
@@ -63,6 +65,7 @@ pub(super) static TEXTS: Texts = Texts {
     paused: "Şu anda kimse içeri alınmıyor ve kimse yerini kaybetmiyor.",
     early: "Bu sayfayı açık tutun. Açılıştan sonra sizi içeri alacak.",
     early_unknown: "Açılış saati henüz belirlenmedi.",
+    closed: "Organizatör şu anda kimseyi içeri almıyor. Ayrıntılar mesajda.",
     rejecting: "Şu anda {noun} dolu ve sıra da yok.",
     store_away: "Bu bekleme odasının bir bölümüne ulaşılamıyor. Düzelene kadar {noun} aşırı \
                  yüklenmesin diye yeni kimse içeri alınmıyor. Denemeye devam ediyoruz; bu sayfa \

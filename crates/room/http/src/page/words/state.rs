@@ -42,12 +42,13 @@ pub(crate) struct Tag {
     pub(crate) kind: Kind,
 }
 
-pub(super) const fn tag(view: &WaitingView<'_>, texts: &'static Texts) -> Tag {
+pub(super) fn tag(view: &WaitingView<'_>, texts: &'static Texts) -> Tag {
     let (tag, kind) = match view.position.reason {
         QueueReason::Full | QueueReason::NotYourTurn => (texts.tag_moving, Kind::Go),
         QueueReason::QueueAll if view.is_paused => (texts.tag_paused, Kind::Pause),
         QueueReason::QueueAll => (texts.tag_waiting, Kind::Calm),
         QueueReason::NotOpenYet { .. } => (texts.tag_early, Kind::Calm),
+        QueueReason::Rejecting if view.is_closed() => (texts.tag_closed, Kind::Stop),
         QueueReason::Rejecting => (texts.tag_full, Kind::Stop),
         QueueReason::OriginDown => (texts.tag_origin, Kind::Hold),
         QueueReason::StoreUnavailable | QueueReason::Recovering { .. } => {
@@ -60,6 +61,7 @@ pub(super) const fn tag(view: &WaitingView<'_>, texts: &'static Texts) -> Tag {
 pub(super) fn heading(view: &WaitingView<'_>, texts: &'static Texts) -> &'static str {
     match view.position.reason {
         QueueReason::NotOpenYet { .. } => texts.heading_early,
+        QueueReason::Rejecting if view.is_closed() => texts.heading_closed,
         QueueReason::Rejecting => texts.heading_rejecting,
         QueueReason::QueueAll if view.is_paused => texts.heading_paused,
         QueueReason::OriginDown

@@ -1,6 +1,7 @@
 //! Words of all reasons in all languages.
 
 use anteroom_config::language::Language;
+use anteroom_config::{PageConfig, PageTexts};
 use anteroom_room::queue_position::{Loss, WaitRange};
 use anteroom_room::time::{DurationMs, Timestamp};
 
@@ -329,4 +330,66 @@ fn before_a_draw_the_page_promises_to_take_part_and_not_five_minutes() {
     assert!(words.keep.unwrap().contains("within 5 minutes"));
     let labels: Vec<_> = words.facts.iter().map(|fact| fact.label).collect();
     assert_eq!(labels, ["Opening time", "Your position in line"]);
+}
+
+#[test]
+fn a_room_that_rejects_with_a_message_is_closed_and_not_full() {
+    for language in Language::ALL {
+        let mut view = samples::view(QueueReason::Rejecting);
+        view.language = language;
+        let full = Words::of(&view);
+        view.message = Some("All tickets are gone.");
+        let closed = Words::of(&view);
+        assert_ne!(closed.heading, full.heading, "{language:?}");
+        assert_ne!(closed.tag.tag, full.tag.tag, "{language:?}");
+        assert_ne!(closed.why, full.why, "{language:?}");
+    }
+    let mut view = samples::view(QueueReason::Rejecting);
+    let page = PageConfig {
+        messages: PageTexts(vec![(Language::English, "Welcome.".to_owned())]),
+        ..PageConfig::default()
+    };
+    view.page = Some(&page);
+    let words = Words::of(&view);
+    assert_eq!(words.heading, "No room right now", "a message of every day");
+    view.message = Some("All tickets are gone.");
+    let words = Words::of(&view);
+    assert_eq!(
+        (words.tag.tag, words.heading),
+        ("Closed", "Entry is closed")
+    );
+    view.position.reason = QueueReason::Full;
+    assert_eq!(Words::of(&view).heading, "You’re in line");
+}
+
+#[test]
+fn a_message_has_its_time_and_an_old_one_its_day() {
+    let mut view = samples::view(QueueReason::Full);
+    assert_eq!(Words::of(&view).message_at, None, "not known");
+    let at = |seconds| samples::OPENING - DurationMs::from_secs(seconds);
+    for (seconds, form) in [(3_600, ""), (86_400, "+")] {
+        view.message_at = Some(at(seconds));
+        let expected = format!("{{{}{form}}}", at(seconds).0);
+        assert_eq!(Words::of(&view).message_at.as_deref(), Some(&*expected));
+    }
+}
+
+#[test]
+fn a_noun_is_used_in_its_own_language() {
+    let page = PageConfig {
+        noun: Some("shop".to_owned()),
+        nouns: PageTexts(vec![(Language::Swedish, "butik".to_owned())]),
+        ..PageConfig::default()
+    };
+    let mut view = samples::view(QueueReason::Rejecting);
+    view.page = Some(&page);
+    let check = |view: &WaitingView<'_>, part: &str| {
+        let why = Words::of(view).why.unwrap();
+        assert!(why.contains(part), "{part} in {why}");
+    };
+    check(&view, "The shop is full");
+    view.language = Language::Swedish;
+    check(&view, "arrangörens butik har");
+    view.language = Language::Turkish;
+    check(&view, Texts::of(Language::Turkish).noun);
 }

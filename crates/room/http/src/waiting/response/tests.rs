@@ -120,7 +120,8 @@ fn the_policy_has_the_digests_of_the_page() {
         .unwrap();
     let page = std::str::from_utf8(response.body()).unwrap();
     for (tag, directive) in [("style", "style-src"), ("script", "script-src")] {
-        let (_, rest) = page.split_once(&format!("<{tag}>")).unwrap();
+        let (_, rest) = page.split_once(&format!("<{tag}")).unwrap();
+        let (_, rest) = rest.split_once('>').unwrap();
         let source = rest.split_once(&format!("</{tag}>")).unwrap().0;
         let digest = digest::digest(&digest::SHA256, source.as_bytes());
         let expected = format!("{directive} 'sha256-{}'", STANDARD.encode(digest.as_ref()));
@@ -152,6 +153,25 @@ fn an_operators_page_has_no_policy_and_reloads_by_a_header() {
         json.headers()[CONTENT_TYPE],
         "application/json; charset=utf-8"
     );
+}
+
+#[test]
+fn a_custom_page_with_the_script_has_no_refresh_header() {
+    let template = CustomPage::new("<p>{{heading}}\n{{{anteroomScript}}}").unwrap();
+    let look = Look {
+        template: Some(&template),
+        ..LOOK
+    };
+    let view = samples::view(QueueReason::Full);
+    for kind in [RequestKind::Page, RequestKind::PageAfterPost] {
+        let page = super::respond(&view, answer(kind), look);
+        assert!(
+            !page.headers().contains_key(REFRESH),
+            "it would interrupt the script"
+        );
+        let html = String::from_utf8(page.body().to_vec()).unwrap();
+        assert_eq!(html.matches("http-equiv=\"refresh\"").count(), 1, "{html}");
+    }
 }
 
 /// Ways in which operators' templates use an address.
