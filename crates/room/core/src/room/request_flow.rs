@@ -178,7 +178,10 @@ impl RequestFlow {
                 self.begin_visit(ticket, room, now);
                 Step::NotActive
             }
-            Stage::Visiting(visit) => self.visit(visit, room, now),
+            Stage::Visiting(visit) => {
+                let visit = self.without_left_ticket(visit, room, now);
+                self.visit(visit, room, now)
+            }
         };
         room.assert_sound();
         step
@@ -241,12 +244,14 @@ impl RequestFlow {
         }
     }
 
-    fn begin_visit(&mut self, ticket: Option<Ticket>, room: &Room, now: Timestamp) {
+    fn begin_visit(&mut self, ticket: Option<Ticket>, room: &mut Room, now: Timestamp) {
         let closed_through = room.snapshot.closed_through;
         let is_good = |ticket: &Ticket| {
             let standing = ticket.standing(now, closed_through, &room.rules);
-            // A visitor whose session was revoked counts as new.
-            standing == Standing::Waiting && !room.is_revoked(ticket.visitor)
+            // A visitor whose session was revoked, or who left the queue, counts as new.
+            standing == Standing::Waiting
+                && !room.is_revoked(ticket.visitor)
+                && !room.has_left_queue(ticket.visitor, now)
         };
         let waiting = ticket.filter(is_good);
         if waiting.is_none() {
@@ -260,6 +265,21 @@ impl RequestFlow {
             may_sync: true,
             gets_page: self.arrival.gets_page,
         });
+    }
+
+    /// Returns the visit as one of a new visitor if its visitor left the queue while it waited.
+    fn without_left_ticket(&mut self, visit: Visit, room: &mut Room, now: Timestamp) -> Visit {
+        let ticket = visit.ticket;
+        if !ticket.is_some_and(|ticket| room.has_left_queue(ticket.visitor, now)) {
+            return visit;
+        }
+        let visit = Visit {
+            visitor: self.arrival.fresh,
+            ticket: None,
+            ..visit
+        };
+        self.stage = Stage::Visiting(visit);
+        visit
     }
 
     fn visit(&self, visit: Visit, room: &mut Room, now: Timestamp) -> Step {
