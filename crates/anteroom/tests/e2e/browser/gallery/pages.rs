@@ -13,6 +13,7 @@ use anteroom_config::language::Language;
 use anteroom_room::queue_position::{HeldTurn, Loss, QueuePosition, QueueReason, Rise, WaitRange};
 use anteroom_room::rules::{QueueingMethod, Rules};
 use anteroom_room::time::{DurationMs, Timestamp};
+use anteroom_room::visitor_code::VisitorCode;
 use anteroom_room_http::waiting::{
     Answer, Look, RequestKind, TurnView, WaitingView, position_endpoint, respond,
 };
@@ -134,7 +135,7 @@ fn view(state: &'static str, language: Language) -> WaitingView<'static> {
     let message = "The payment service is being mended. Next news by 10:40.";
     WaitingView {
         host: "shop.example.org",
-        reference: Some([0x3f, 0x9a, 0x12, 0xc4]),
+        reference: Some(VisitorCode([0x3f, 0x9a, 0x12, 0xc4])),
         turn_hold: (state == "near").then_some(DurationMs::from_secs(60)),
         page: (state == "branded").then_some(&*BRANDED),
         language,
