@@ -6,6 +6,7 @@ mod leaving;
 mod losses;
 mod movers;
 mod order;
+mod polls;
 mod refresh_interval;
 mod replays;
 mod trouble;
