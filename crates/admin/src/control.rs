@@ -45,6 +45,7 @@ Anteroom admin API. Paths without a method are read with GET.
 With the header `Authorization: Bearer TOKEN`, as the command `anteroom room NAME ...` sends it:
 
 GET  /rooms/{name}/audit         who changed what, JSON
+GET  /rooms/{name}/visitors/{code}  what this node knows of the visitor with this code, JSON
 POST /rooms/{name}/set           {\"total_active_users\": 300}: wins over the file until a reset
 POST /rooms/{name}/pause         {\"message\": \"...\"}: admits nobody new
 POST /rooms/{name}/resume        ends a pause
@@ -135,6 +136,7 @@ impl Control {
             .route("/rooms/{name}/state", get(room_state))
             .route("/rooms/{name}/settings", get(room_commands::settings))
             .route("/rooms/{name}/audit", get(room_commands::log))
+            .route("/rooms/{name}/visitors/{code}", get(room_commands::find))
             .fallback(async || ApiError::UnknownPath)
             .method_not_allowed_fallback(async || ApiError::Method)
             .layer(middleware::from_fn(guard))

@@ -14,6 +14,7 @@ mod command;
 mod control;
 mod deadline;
 mod extras;
+mod found_visitors;
 mod guard;
 mod health;
 mod hosts;
@@ -33,5 +34,6 @@ pub use control::Control;
 pub use extras::{
     ConnectionStats, ExtraStats, Extras, LimitStats, NoExtras, QuotaStats, RateLimitServiceStats,
 };
+pub use found_visitors::{FoundState, FoundVisitor, FoundVisitors};
 pub use serve::serve;
 pub use tokens::{Token, TokenError, Tokens};

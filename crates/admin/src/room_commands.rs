@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use anteroom_config::overrides::{Log, OperatorCommand, RoomOverridesView};
 use anteroom_node::{CommandOutcome, RoomCommandError, RoomHandle};
+use anteroom_room::visitor_code::{NoVisitorCode, VisitorCode};
 use axum::Json;
 use axum::body::to_bytes;
 use axum::extract::rejection::PathRejection;
@@ -21,6 +22,7 @@ use crate::api_state::{Inner, room_of, state_of};
 use crate::clocks::Clocks;
 use crate::command::{BODY_BYTES_MAX, NoBody, actor, json, read};
 use crate::deadline::{COMMAND_TIMEOUT, CommandFailure, in_time, log_rejected};
+use crate::found_visitors::FoundVisitors;
 
 /// Command on a room, as in paths.
 #[derive(Clone, Copy, Debug)]
@@ -230,6 +232,27 @@ pub(crate) async fn log(
         Ok(Ok(log)) => Ok(Json(log)),
         _ => Err(ApiError::StoreUnavailable),
     }
+}
+
+/// Returns what this node knows of a visitor. It is about a person, so it takes a token.
+pub(crate) async fn find(
+    State(inner): State<Arc<Inner>>,
+    path: Result<Path<(String, String)>, PathRejection>,
+    request: Request,
+) -> Result<Json<FoundVisitors>, ApiError> {
+    actor(&inner, &request)?;
+    let (name, code) = match path {
+        Ok(Path((name, code))) => (Ok(Path(name)), code),
+        Err(error) => (Err(error), String::new()),
+    };
+    let room = room_of(&inner.node, name)?;
+    let code: VisitorCode = code
+        .parse()
+        .map_err(|error: NoVisitorCode| ApiError::NotAllowed {
+            problems: vec![error.to_string()],
+        })?;
+    let name = room.config().name.to_string();
+    Ok(Json(FoundVisitors::of(&name, code, room.find(code))))
 }
 
 async fn assume_empty(

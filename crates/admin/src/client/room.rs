@@ -11,6 +11,7 @@ use std::process::ExitCode;
 
 use anteroom_config::RoomName;
 use anteroom_config::overrides::{Log, RoomOverridesView};
+use anteroom_room::visitor_code::VisitorCode;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use futures_util::future::join_all;
@@ -23,6 +24,7 @@ use crate::client::commands::{
 use crate::client::http::NOT_OURS;
 use crate::client::options::{ADMIN, Connection, address};
 use crate::client::text as common;
+use crate::found_visitors::FoundVisitors;
 
 /// Flags of `anteroom room`.
 #[derive(Args, Clone, Debug)]
@@ -98,6 +100,16 @@ enum RoomCommand {
     /// DEGRADED: recovering. Use this command if you know that nobody is active, or accept more
     /// active visitors than the limit for the length of a session.
     AssumeEmpty,
+    /// Print what the node knows of the visitor with a code, who waits or is active
+    ///
+    /// The waiting page shows its visitor the code. Only the visitor has its ticket. So a node
+    /// knows visitors who wait and polled there lately, and seats that it gave or extended itself.
+    /// Name every node with --admin.
+    Find {
+        /// Code as on the visitor's page, such as 3F9A-12C4
+        #[arg(value_parser = str::parse::<VisitorCode>)]
+        code: VisitorCode,
+    },
     /// Print who changed what, and when
     Audit,
 }
@@ -126,6 +138,7 @@ impl RoomCommand {
         Ok(match self {
             Self::Show => get("settings", false),
             Self::Audit => get("audit", true),
+            Self::Find { code } => get(&format!("visitors/{code}"), true),
             Self::Set { values } => post("set", Value::Object(typed(values)?)),
             Self::Pause { message, .. } => post_to("pause", json!({ "message": message })),
             Self::Resume(_) => post_to("resume", json!({})),
@@ -249,6 +262,9 @@ fn render(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
             text::assumed_empty(options.name.as_str(), body["reopensAt"].is_null())
         }
         RoomCommand::Audit => common::log(&serde_json::from_value::<Log>(body).context(NOT_OURS)?),
+        RoomCommand::Find { .. } => {
+            text::found(&serde_json::from_value::<FoundVisitors>(body).context(NOT_OURS)?)
+        }
         RoomCommand::Show => {
             text::shown(&serde_json::from_value::<RoomOverridesView>(body).context(NOT_OURS)?)
         }
@@ -259,7 +275,10 @@ fn render(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
 /// Formats a reply as one line after a command, for the name of a node in front of it.
 fn render_short(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
     Ok(match &options.command {
-        RoomCommand::AssumeEmpty | RoomCommand::Audit | RoomCommand::Show => {
+        RoomCommand::AssumeEmpty
+        | RoomCommand::Audit
+        | RoomCommand::Find { .. }
+        | RoomCommand::Show => {
             format!("\n{}", render(options, body)?)
         }
         _ => text::line(&serde_json::from_value::<RoomOverridesView>(body).context(NOT_OURS)?),

@@ -9,6 +9,7 @@ mod returning;
 mod shop;
 mod single_page;
 mod states;
+mod tabs;
 mod unusual;
 
 use anteroom_testkit::browser::Browser;

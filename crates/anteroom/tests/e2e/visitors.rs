@@ -2,6 +2,7 @@
 
 mod cookies;
 mod languages;
+mod leaving;
 mod loops;
 mod opening;
 mod origin_headers;

@@ -33,6 +33,7 @@ pub mod sync_loop;
 pub mod ticket;
 pub mod ticket_addresses;
 pub mod time;
+pub mod visitor_code;
 pub mod wait_forecast;
 pub mod waiting;
 pub mod watermark;

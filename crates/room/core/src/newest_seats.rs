@@ -62,6 +62,11 @@ impl NewestEnds {
         true
     }
 
+    /// Iterates over all visitors with their newest seats, in no meaningful order.
+    pub fn iter(&self) -> impl Iterator<Item = (VisitorId, NewestSeat)> + '_ {
+        self.seats.iter().map(|(visitor, seat)| (*visitor, *seat))
+    }
+
     /// Forgets a visitor who has left.
     pub fn forget(&mut self, visitor: VisitorId) {
         self.seats.remove(&visitor);

@@ -4,12 +4,14 @@
 //! caller performs what a [`Verdict`] demands, and calls again. An active visitor whose check-in is
 //! not due never reaches this module: its ticket decides ([`crate::ticket::Ticket::standing`]).
 //!
-//! This file has the state and its accessors; the transitions are in `visit`, `check_in`, `revoke`
-//! and `syncing`.
+//! This file has the state and its accessors; the transitions are in `visit`, `check_in`, `leave`,
+//! `revoke` and `syncing`.
 
 mod announcement;
 pub mod check_in;
 mod demand;
+pub mod find;
+mod leave;
 mod movers;
 mod position;
 pub mod request_flow;

@@ -15,6 +15,7 @@ mod visitors;
 use crate::id::VisitorId;
 use crate::ticket::Ticket;
 use crate::time::{DurationMs, Timestamp};
+use crate::visitor_code::VisitorCode;
 use crate::watermark::WaitingCounts;
 pub use forecast::{COUNTED_MAX, ForecastCounts, NOBODY, ReportedWaiting, WaitingForecast};
 pub use schedule::COUNT_GRAIN;
@@ -28,6 +29,10 @@ pub const OVERDUE: DurationMs = DurationMs(1_000);
 /// Divisor of the refresh interval by which a refresh may be late besides: timers of pages in the
 /// background are late by a share of what they wait.
 const LATE_DIVISOR: u64 = 4;
+
+/// Shortest time for which a node remembers who left the queue. Requests that another tab sent
+/// before are still on their way. A slow phone needs a few seconds for one.
+const LEAVING: DurationMs = DurationMs(10_000);
 
 /// Waiting visitors of one room that one node counts.
 #[derive(Clone, Debug)]
@@ -48,14 +53,93 @@ pub struct WaitingBook {
 struct Entry {
     /// Time until which it is counted, at any node.
     counted_until: Timestamp,
-    /// Whether it was admitted: its count up to that time has been subtracted.
-    is_admitted: bool,
+    /// Whole seconds from its arrival to that time: what a rank follows from.
+    waited_secs: u32,
+    state: State,
+    /// Part before that time that this node counts, in steps of [`COUNT_GRAIN`].
+    own_steps: u8,
+}
+
+/// State of a visitor, as far as this node knows.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum State {
+    Waiting,
+    /// Admitted: its count has been subtracted, wherever it is counted.
+    Admitted,
+    /// Gone by its own wish: its count here has been subtracted.
+    Left,
+}
+
+impl Entry {
+    /// Returns the entry of a visitor that this node counts from a time on.
+    fn waiting(
+        arrived_at: Timestamp,
+        (from, until): (Timestamp, Timestamp),
+        now: Timestamp,
+    ) -> Self {
+        let until_edge = until.ceil_to(COUNT_GRAIN);
+        let from_edge = if from > now {
+            from.ceil_to(COUNT_GRAIN)
+        } else {
+            now.floor_to(COUNT_GRAIN)
+        };
+        let steps = until_edge.since(from_edge).0 / COUNT_GRAIN.0;
+        Self {
+            counted_until: until,
+            waited_secs: secs_between(arrived_at, until),
+            state: State::Waiting,
+            // A count of more than `COUNTED_MAX` needs a clock that was set back. Its begin then
+            // counts as that of another node.
+            own_steps: u8::try_from(steps).unwrap_or(u8::MAX),
+        }
+    }
+
+    /// Returns the entry of a visitor who does not wait any more.
+    fn ended(state: State, arrived_at: Timestamp, counted_until: Timestamp) -> Self {
+        Self {
+            counted_until,
+            waited_secs: secs_between(arrived_at, counted_until),
+            state,
+            own_steps: 0,
+        }
+    }
+
+    /// Returns the second in which it arrived.
+    fn arrived_at(&self) -> Timestamp {
+        let waited = DurationMs::from_secs(self.waited_secs.into());
+        self.counted_until.floor_to(SECOND) - waited
+    }
+
+    /// Returns the time from which on this node counts it.
+    fn own_from(&self) -> Timestamp {
+        let until = self.counted_until.ceil_to(COUNT_GRAIN);
+        until - COUNT_GRAIN.times(self.own_steps.into())
+    }
 }
 
 const _: () = assert!(
     size_of::<(VisitorId, Entry)>() == 32,
     "with its index in the table, a million of these fit into 64 MiB"
 );
+
+const SECOND: DurationMs = DurationMs(1_000);
+
+/// Returns the whole seconds from a second of arrival to a point in time.
+fn secs_between(arrived_at: Timestamp, at: Timestamp) -> u32 {
+    let secs = at.floor_to(SECOND).since(arrived_at).0 / SECOND.0;
+    u32::try_from(secs).unwrap_or(u32::MAX)
+}
+
+/// Visitor who waits or has just left, as one node remembers it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Remembered {
+    /// Visitor.
+    pub visitor: VisitorId,
+    /// Second of its arrival.
+    pub arrived_at: Timestamp,
+    /// Time by which its next request is overdue; `None` if it has just left.
+    pub counted_until: Option<Timestamp>,
+}
 
 /// Returns the longest time until a visitor's next refresh is overdue.
 fn overdue_after(interval: DurationMs) -> DurationMs {
@@ -94,7 +178,14 @@ impl WaitingBook {
         let due = now + after.min(COUNTED_MAX.less(grain));
         let until = due.ceil_to(grain).max(from);
         self.schedule.add(rank, (from, until), 1, now);
-        self.remember(ticket.visitor, until, false);
+        let own_from = match self.entries.get_mut(ticket.visitor) {
+            Some(known) if known.state == State::Waiting && known.counted_until == from => {
+                known.own_from()
+            }
+            _ => from,
+        };
+        let entry = Entry::waiting(ticket.bucket, (own_from, until), now);
+        self.remember(ticket.visitor, entry);
         until
     }
 
@@ -106,9 +197,53 @@ impl WaitingBook {
         let is_counted = until > now;
         if is_counted {
             self.schedule.add(rank, (now, until), -1, now);
-            self.remember(ticket.visitor, until, true);
+            let entry = Entry::ended(State::Admitted, ticket.bucket, until);
+            self.remember(ticket.visitor, entry);
         }
         is_counted
+    }
+
+    /// Subtracts a visitor with this ticket, who left the queue, for as long as this node would
+    /// count it. Returns whether it was counted here until now.
+    ///
+    /// # Why only what this node counts
+    ///
+    /// A copy of the ticket may leave at every node. If each of them subtracted what another one
+    /// counts, those behind would seem to be further ahead than they are. An admission may subtract
+    /// it, because it costs a slot.
+    pub fn handle_leave(&mut self, ticket: &Ticket, rank: Timestamp, now: Timestamp) -> bool {
+        self.schedule.advance(now);
+        let until = self.counted_until(ticket, now);
+        let known = self.entries.get_mut(ticket.visitor).copied();
+        let known = known.filter(|known| known.state == State::Waiting);
+        let own = known.map(|known| (known.own_from().max(now), known.counted_until));
+        if let Some(own) = own {
+            self.schedule.add(rank, own, -1, now);
+        }
+        let remembered_until = until.max(now + LEAVING);
+        let entry = Entry::ended(State::Left, ticket.bucket, remembered_until);
+        self.remember(ticket.visitor, entry);
+        own.is_some_and(|(from, until)| from == now && until > now)
+    }
+
+    /// Whether this visitor left the queue here, a short time ago.
+    pub fn has_left(&mut self, visitor: VisitorId, now: Timestamp) -> bool {
+        let known = self.entries.get_mut(visitor);
+        known.is_some_and(|known| known.state == State::Left && known.counted_until > now)
+    }
+
+    /// Returns what this node remembers of visitors with this code. Looks at each entry.
+    pub fn find(&self, code: VisitorCode, now: Timestamp) -> impl Iterator<Item = Remembered> {
+        let entries = self.entries.iter();
+        let found = entries.filter(move |(visitor, _)| code.is_of(*visitor));
+        found.filter_map(move |(visitor, entry)| {
+            let is_over = entry.counted_until <= now;
+            (!is_over && entry.state != State::Admitted).then_some(Remembered {
+                visitor: *visitor,
+                arrived_at: entry.arrived_at(),
+                counted_until: (entry.state == State::Waiting).then_some(entry.counted_until),
+            })
+        })
     }
 
     /// Forgets all visitors, for a change of the queue's order. Their tickets bring them back with
@@ -147,18 +282,14 @@ impl WaitingBook {
             |until: &Timestamp| *until <= latest && ticket.last_check_in_at >= self.cleared_at;
         let written = ticket.counted_until.filter(holds).unwrap_or_default();
         match self.entries.get_mut(ticket.visitor) {
-            Some(known) if !known.is_admitted => written.max(known.counted_until),
-            // A copy of the ticket that was admitted: its count has been subtracted.
+            Some(known) if known.state == State::Waiting => written.max(known.counted_until),
+            // A copy of the ticket that was admitted or left: its count has been subtracted.
             Some(known) if written <= known.counted_until => Timestamp::ZERO,
             _ => written,
         }
     }
 
-    fn remember(&mut self, visitor: VisitorId, counted_until: Timestamp, is_admitted: bool) {
-        let entry = Entry {
-            counted_until,
-            is_admitted,
-        };
+    fn remember(&mut self, visitor: VisitorId, entry: Entry) {
         let has_capacity = self.entries.len() < self.capacity;
         match self.entries.get_mut(visitor) {
             Some(known) => *known = entry,

@@ -12,6 +12,8 @@ var shift = Number(attribute(me, 'now')) - Date.now(), lastOk = Date.now();
 var timer, due = 0, run = 0, busy = false, fails = 0, inside = false;
 var w = {}, texts = {}, said = {}, target = Number(attribute(me, 'until')), bounced = false;
 var stream, mute = 0, way = { from: 0, part: 0 }, audio, fact = 0;
+// All tabs have one ticket. One that enters or leaves the line says so to the others.
+var tabs = 'tabs ' + url.split('&')[0], heard = stored(tabs);
 // What the script of a turn needs.
 var page = {
   el: el, put: put, state: state, button: button, say: say, time: time, on: on, url: url,
@@ -210,10 +212,9 @@ function go() {
   else location.reload();
 }
 function enter(a) {
-  inside = true;
+  halt();
+  stored(tabs, 'in ' + Date.now());
   target = 0;
-  clearTimeout(timer);
-  listen(false);
   el('tell').hidden = true;
   el('leave').hidden = true;
   look(body, 'turn', 'turn');
@@ -279,8 +280,35 @@ function failed() {
   said.state = '';
   plan(Math.min(60000, 2000 * Math.pow(2, Math.min(fails, 5))) * (0.5 + Math.random() / 2));
 }
+// Whether another tab left the line since this page was loaded. A poll would join it again.
+function hasLeft() {
+  var now = stored(tabs), isNew = now !== heard;
+  heard = now;
+  if (!isNew || !now || now.indexOf('left') || !d.forms[0]) return;
+  halt();
+  location.replace(d.forms[0].action);
+  return true;
+}
+function halt() {
+  inside = true;
+  clearTimeout(timer);
+  listen(false);
+}
+function quit(e) {
+  var to = e.target.action;
+  e.preventDefault();
+  if (inside) return;
+  halt();
+  fetch(to, { method: 'POST', credentials: 'same-origin' })
+    .then(function (r) {
+      if (!r.ok) throw r;
+      stored(tabs, 'left ' + Date.now());
+      location.replace(to);
+    })
+    .then(null, function () { inside = false; failed(); });
+}
 function check(asked) {
-  if (busy || inside) return;
+  if (busy || inside || hasLeft()) return;
   var mine = ++run, guard;
   function end(ok, a) {
     if (mine !== run) return;
@@ -361,6 +389,10 @@ d.addEventListener('visibilitychange', function () {
   listen(false);
 });
 d.addEventListener('resume', wake);
+window.addEventListener('storage', function (e) {
+  if (e.key === 'anteroom ' + tabs) check();
+});
+if (d.forms[0]) d.forms[0].addEventListener('submit', quit);
 window.addEventListener('pagehide', function () { listen(false); });
 window.addEventListener('pageshow', function (e) {
   if (e.persisted) { busy = false; run++; leaveTurn(); check(); }

@@ -4,6 +4,8 @@
 //! check-in is not due needs only its ticket and a [`View`], and takes no lock.
 
 mod event_streams;
+mod find;
+mod leave;
 mod overrides;
 mod recent_admissions;
 mod shared_sync;
@@ -40,6 +42,7 @@ use crate::clock_watch::{ClockWatch, watch_store};
 use crate::outcome::{Arrival, Outcome, Pass};
 use crate::random::Random;
 use crate::stores::{Ledgers, Stores};
+pub use leave::Leave;
 pub use overrides::RoomCommandError;
 use shared_sync::{Joined, Rounds};
 pub use stats::RoomStats;

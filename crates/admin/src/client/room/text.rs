@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use anteroom_config::overrides::RoomOverridesView;
 
 use crate::client::text::{STRING, plain, printable};
+use crate::found_visitors::{FoundState, FoundVisitors};
 
 /// Formats all values in force as a table.
 pub(super) fn shown(shown: &RoomOverridesView) -> String {
@@ -82,6 +83,50 @@ pub(super) fn short(shown: &RoomOverridesView) -> String {
     text
 }
 
+/// Formats what a node knows of the visitors with a code, one line for each.
+pub(super) fn found(found: &FoundVisitors) -> String {
+    let mut text = format!(
+        "code {} in room {}:\n",
+        printable(&found.code),
+        printable(&found.room)
+    );
+    for found in &found.visitors {
+        let state = match &found.state {
+            FoundState::Waiting {
+                arrived_at,
+                position,
+                counted_until,
+            } => {
+                let position = position.map(|position| format!(" at position {position}"));
+                format!(
+                    "waits{} since {}; counted until {} unless it polls again",
+                    position.unwrap_or_default(),
+                    printable(arrived_at),
+                    printable(counted_until)
+                )
+            }
+            FoundState::Left => "left the queue a short time ago".to_owned(),
+            FoundState::Active {
+                accepted_at,
+                seat_ends_at,
+            } => format!(
+                "active since {}; its session ends at {} or later",
+                printable(accepted_at),
+                printable(seat_ends_at)
+            ),
+            FoundState::Revoked => "its session was ended".to_owned(),
+        };
+        writeln!(text, "{}: {state}", printable(&found.visitor)).expect(STRING);
+    }
+    if found.visitors.is_empty() {
+        text.push_str(
+            "this node does not know the visitor: nobody with this code sent a request here \
+             lately.\nAsk the other nodes as well (--admin)\n",
+        );
+    }
+    text
+}
+
 pub(super) fn assumed_empty(room: &str, is_open: bool) -> String {
     if is_open {
         return format!("room {room} admits again\n");
@@ -95,6 +140,8 @@ pub(super) fn assumed_empty(room: &str, is_open: bool) -> String {
 #[cfg(test)]
 mod tests {
     use anteroom_config::overrides::{PauseView, PendingStopView};
+
+    use crate::found_visitors::FoundVisitor;
 
     use super::*;
 
@@ -113,6 +160,59 @@ mod tests {
             }],
             ..RoomOverridesView::default()
         }
+    }
+
+    #[test]
+    fn a_visitor_is_found_in_one_line_or_not_known() {
+        let check = |state: Option<FoundState>, expected: &str| {
+            let visitor = |state| FoundVisitor {
+                visitor: "3f9a12c4".to_owned(),
+                state,
+            };
+            let visitors = FoundVisitors {
+                room: "shop".to_owned(),
+                code: "3F9A-12C4".to_owned(),
+                visitors: state.map(visitor).into_iter().collect(),
+            };
+            let text = found(&visitors);
+            let rest = text.strip_prefix("code 3F9A-12C4 in room shop:\n");
+            assert_eq!(rest, Some(expected));
+        };
+        let waiting = |position| FoundState::Waiting {
+            arrived_at: "11:45".to_owned(),
+            position,
+            counted_until: "11:47".to_owned(),
+        };
+        check(
+            Some(waiting(Some(12))),
+            "3f9a12c4: waits at position 12 since 11:45; counted until 11:47 unless it polls \
+             again\n",
+        );
+        check(
+            Some(waiting(None)),
+            "3f9a12c4: waits since 11:45; counted until 11:47 unless it polls again\n",
+        );
+        let active = FoundState::Active {
+            accepted_at: "11:45".to_owned(),
+            seat_ends_at: "11:50\u{1b}".to_owned(),
+        };
+        check(
+            Some(active),
+            "3f9a12c4: active since 11:45; its session ends at 11:50\\u{1b} or later\n",
+        );
+        check(
+            Some(FoundState::Left),
+            "3f9a12c4: left the queue a short time ago\n",
+        );
+        check(
+            Some(FoundState::Revoked),
+            "3f9a12c4: its session was ended\n",
+        );
+        check(
+            None,
+            "this node does not know the visitor: nobody with this code sent a request here \
+             lately.\nAsk the other nodes as well (--admin)\n",
+        );
     }
 
     #[test]

@@ -207,6 +207,13 @@ impl Bench {
             .await
     }
 
+    /// Reads a path with the valid token.
+    pub(crate) async fn get_as_operator(&self, path: &str) -> Response {
+        let request = "HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer";
+        self.send(&format!("GET {path} {request} {TOKEN}\r\n\r\n"))
+            .await
+    }
+
     /// Sends a command with the valid token.
     pub(crate) async fn post(&self, path: &str, body: &str) -> Response {
         self.post_with(path, body, &[("authorization", &format!("Bearer {TOKEN}"))])

@@ -68,6 +68,29 @@ async fn changes_need_a_valid_token() {
 }
 
 #[tokio::test]
+async fn a_search_for_a_visitor_needs_a_token_and_a_code() {
+    let bench = Bench::new().await;
+    let path = "/rooms/shop/visitors/3f9a12c4";
+    assert_eq!(bench.get(path).await.status, 401);
+    let found = bench.get_as_operator(path).await;
+    assert_eq!(found.status, 200);
+    let nobody = json!({ "room": "shop", "code": "3F9A-12C4", "visitors": [] });
+    assert_eq!(found.json(), nobody);
+    for code in ["3F9A", "3F9A-12CG", "%2e%2e", "%ff"] {
+        let path = format!("/rooms/shop/visitors/{code}");
+        let response = bench.get_as_operator(&path).await;
+        assert!([404, 422].contains(&response.status), "{code}");
+    }
+    let path = "/rooms/shop/visitors/3F9A";
+    let response = bench.get_as_operator(path).await;
+    assert_eq!(response.status, 422);
+    assert!(problems(&response)[0].starts_with("a code looks like 3F9A-12C4"));
+    let elsewhere = "/rooms/nowhere/visitors/3F9A-12C4";
+    assert_eq!(bench.get_as_operator(elsewhere).await.status, 404);
+    bench.stop().await;
+}
+
+#[tokio::test]
 async fn a_command_applies_at_once_and_its_source_is_shown() {
     let bench = Bench::new().await;
     let shown = send(

@@ -402,3 +402,77 @@ async fn a_room_is_suspended_and_resumed_at_once() {
     .await;
     assert_eq!(second.navigate("/").await.status, 503);
 }
+
+/// Returns the code that a waiting page shows its visitor.
+fn code_of(page: &str) -> String {
+    let start = "<code dir=\"ltr\">";
+    let from = page.find(start).unwrap() + start.len();
+    page[from..from + "3F9A-12C4".len()].to_owned()
+}
+
+#[tokio::test]
+async fn a_visitor_is_found_by_the_code_of_its_page() {
+    let site = Site::with_room(1, "").await;
+    let mut inside = site.insider().await;
+    let mut visitor = site.visitor();
+    let page = visitor.navigate("/").await.text();
+    let code = code_of(&page);
+    let state = async || {
+        let found = operate(&site, &["find", &code]).await;
+        found["visitors"][0]["state"].clone()
+    };
+    assert_eq!(
+        state().await,
+        Value::Null,
+        "it has not brought its ticket back"
+    );
+    visitor.navigate("/").await;
+    let found = operate(&site, &["find", &code.to_lowercase().replace('-', "")]).await;
+    assert_eq!(found["code"], code);
+    let waiting = &found["visitors"][0];
+    assert_eq!(
+        (&waiting["state"], &waiting["position"]),
+        (&json!("waiting"), &json!(1))
+    );
+    let arrived_at: Timestamp = waiting["arrivedAt"].as_str().unwrap().parse().unwrap();
+    let counted_until: Timestamp = waiting["countedUntil"].as_str().unwrap().parse().unwrap();
+    assert!(arrived_at <= Timestamp::now() && counted_until > arrived_at);
+    let text = room(&site.gateway, &token(&site), &["find", &code])
+        .await
+        .out;
+    assert!(text.contains(": waits at position 1 since 2"), "{text}");
+
+    inside.get("/logout").await;
+    until_inside(&mut visitor, "/").await;
+    let found = operate(&site, &["find", &code]).await;
+    assert_eq!(found["visitors"][0]["state"], "active");
+    let head = site.origin.last();
+    let ends_at: Timestamp = found["visitors"][0]["seatEndsAt"]
+        .as_str()
+        .unwrap()
+        .parse()
+        .unwrap();
+    let seat_ends = i64::try_from(head.number("anteroom-seat-ends")).unwrap();
+    assert_eq!(ends_at.as_millisecond(), seat_ends);
+    visitor.get("/logout").await;
+    assert_eq!(state().await, "revoked");
+}
+
+#[tokio::test]
+async fn a_malformed_code_is_rejected_with_an_example() {
+    let site = Site::with_room(1, "").await;
+    let ended = room(&site.gateway, &token(&site), &["find", "3F9A-12CX"]).await;
+    assert_eq!(ended.code, Some(2));
+    assert!(
+        ended.err.contains("a code looks like 3F9A-12C4"),
+        "{}",
+        ended.err
+    );
+    let ended = room(&site.gateway, &token(&site), &["find", "0000-0000"]).await;
+    assert_eq!(ended.code, Some(0), "{}", ended.err);
+    assert!(
+        ended.out.contains("this node does not know the visitor"),
+        "{}",
+        ended.out
+    );
+}

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::support::client::Client;
 use crate::support::eventually;
+use crate::support::raw::Raw;
 use crate::support::site::{Site, until_inside};
 
 const POSITION: &str = "/.well-known/anteroom/position?room=main";
@@ -266,4 +267,36 @@ async fn a_visitor_gets_one_seat_for_many_requests_at_once() {
     let ids: BTreeSet<_> = mine.map(|head| head.header("anteroom-visitor")).collect();
     assert_eq!(ids.len(), 1);
     assert!(site.visitor().navigate("/").await.is_queued());
+}
+
+#[tokio::test]
+async fn a_poll_of_our_page_takes_at_most_500_bytes_on_the_wire() {
+    let site = Site::with_room(1, "").await;
+    site.insider().await;
+    let mut visitor = site.visitor();
+    visitor.navigate("/").await;
+    let shared = tokio::sync::Mutex::new((String::new(), visitor));
+    eventually("the page has its position and all its texts", || async {
+        let (key, visitor) = &mut *shared.lock().await;
+        let poll = visitor.get(&format!("{POSITION}&lang=en&k={key}")).await;
+        let poll = poll.json();
+        key.clone_from(&poll["k"].as_str().unwrap().to_owned());
+        poll["w"]["number"] == "1" && poll["w"]["heading"].is_null()
+    })
+    .await;
+    let (key, visitor) = shared.into_inner();
+    let (name, ticket) = visitor.cookies.first_key_value().unwrap();
+    let head = "HTTP/1.1\r\nhost: shop.example\r\naccept: application/json\r\n";
+    let request = format!("GET {POSITION}&lang=en&k={key} {head}cookie: {name}={ticket}\r\n\r\n");
+    let mut connection = Raw::connect(site.gateway.address).await;
+    connection.send(request).await;
+    let response = connection.take_until("}}").await.unwrap();
+    let (_, body) = response.split_once("\r\n\r\n").unwrap();
+    assert!(!body.contains("heading"), "{body}");
+    // Most of it is the ticket, which says until when its visitor is counted.
+    assert!(
+        response.len() <= 500,
+        "{} bytes: {response}",
+        response.len()
+    );
 }

@@ -305,7 +305,9 @@ async fn a_visitor_leaves_the_queue_by_a_form_of_the_page_only() {
     let foreign = [("sec-fetch-site", "cross-site")];
     let response = visitor.send(Method::POST, path, &foreign, "").await;
     assert_eq!(response.status, 400);
-    assert_eq!(visitor.get(path).await.status, 400, "a link ends no wait");
+    let link = visitor.get(path).await;
+    assert_eq!(link.status, 303, "a link ends no wait");
+    assert!(!link.headers.contains_key("set-cookie"));
     let own = [("sec-fetch-site", "same-origin")];
     let response = visitor.send(Method::POST, path, &own, "").await;
     assert_eq!(response.status, 200);

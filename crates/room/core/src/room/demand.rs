@@ -219,6 +219,12 @@ impl Demand {
         self.slots.note_queued(visitor, now + SYNC_PERIOD);
     }
 
+    /// Forgets the wish of a visitor who left the queue.
+    pub(super) fn handle_left(&mut self, visitor: VisitorId) {
+        self.slots.note_taken(visitor);
+        self.has_changed = true;
+    }
+
     /// Counts a due check-in that found no credit here. The visitor's seat runs until
     /// `seat_ends_at`.
     pub(super) fn note_missing_credit(&mut self, visitor: VisitorId, seat_ends_at: Timestamp) {

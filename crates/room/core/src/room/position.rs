@@ -156,7 +156,7 @@ impl Room {
     }
 
     /// Whether the queue has an order: a lottery has none, and a draw has none before it was held.
-    fn is_order_known(&self, reason: QueueReason) -> bool {
+    pub(super) fn is_order_known(&self, reason: QueueReason) -> bool {
         let is_before_draw = self.rules.draw && matches!(reason, QueueReason::NotOpenYet { .. });
         self.rules.queueing_method != QueueingMethod::Random && !is_before_draw
     }

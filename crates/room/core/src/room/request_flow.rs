@@ -195,7 +195,10 @@ impl RequestFlow {
                 self.begin_visit(ticket, room, now);
                 Step::NotActive
             }
-            Stage::Visiting(visit) => self.visit(visit, room, now),
+            Stage::Visiting(visit) => {
+                let visit = self.without_left_ticket(visit, room, now);
+                self.visit(visit, room, now)
+            }
         };
         room.assert_sound();
         step
@@ -290,8 +293,10 @@ impl RequestFlow {
         let closed_through = room.snapshot.closed_through;
         let is_good = |ticket: &Ticket| {
             let standing = ticket.standing(now, closed_through, &room.rules);
-            // A visitor whose session was revoked counts as new.
-            standing == Standing::Waiting && !room.is_revoked(ticket.visitor)
+            // A visitor whose session was revoked, or who left the queue, counts as new.
+            standing == Standing::Waiting
+                && !room.is_revoked(ticket.visitor)
+                && !room.has_left_queue(ticket.visitor, now)
         };
         let mut waiting = ticket.filter(is_good);
         if waiting.is_none() {
@@ -311,6 +316,21 @@ impl RequestFlow {
             gets_page: self.arrival.gets_page,
             is_poll: self.arrival.intent.is_poll(),
         });
+    }
+
+    /// Returns the visit as one of a new visitor if its visitor left the queue while it waited.
+    fn without_left_ticket(&mut self, visit: Visit, room: &mut Room, now: Timestamp) -> Visit {
+        let ticket = visit.ticket;
+        if !ticket.is_some_and(|ticket| room.has_left_queue(ticket.visitor, now)) {
+            return visit;
+        }
+        let visit = Visit {
+            visitor: self.arrival.fresh,
+            ticket: None,
+            ..visit
+        };
+        self.stage = Stage::Visiting(visit);
+        visit
     }
 
     fn visit(&self, visit: Visit, room: &mut Room, now: Timestamp) -> Step {

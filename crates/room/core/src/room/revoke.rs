@@ -33,6 +33,11 @@ impl Revoked {
         self.visitors.contains(visitor)
     }
 
+    /// Iterates over all visitors with revoked sessions.
+    pub(super) fn iter(&self) -> impl Iterator<Item = VisitorId> + '_ {
+        self.visitors.iter().map(|entry| entry.visitor)
+    }
+
     pub(super) fn unconfirmed(&self) -> &[Revocation] {
         &self.unconfirmed
     }

@@ -1,9 +1,12 @@
 //! Tests of one room against its own ledger, with an immediate round trip where the room needs one.
 
 mod announcements;
+mod finding;
+mod leaving;
 mod losses;
 mod movers;
 mod order;
+mod polls;
 mod refresh_interval;
 mod replays;
 mod trouble;

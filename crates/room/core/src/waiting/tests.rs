@@ -1,5 +1,7 @@
 //! Tests of who counts a visitor, and until when.
 
+mod sequences;
+
 use alloc::vec::Vec;
 
 use super::*;
@@ -196,4 +198,78 @@ fn a_report_says_who_counts_if_nobody_refreshes() {
         .map(at)
         .into();
     assert_eq!(found, [3, 3, 2, 2, 1, 1, 0]);
+}
+
+#[test]
+fn a_visitor_who_leaves_is_not_counted_any_more() {
+    let mut book = WaitingBook::new(10);
+    let first = refresh_after(&mut book, ticket(1), 60_000, 10_000);
+    refresh_after(&mut book, ticket(2), 2_000, 10_000);
+    assert!(book.handle_leave(&first, RANK, Timestamp(11_200)));
+    assert_eq!(total(&mut book, 11_200), 1);
+    assert!(book.has_left(first.visitor, Timestamp(11_200)));
+    let forecast = book.forecast(Timestamp(11_200));
+    assert_eq!(forecast.counts_at(Timestamp(11_200)).total(), 1);
+    assert_eq!(total(&mut book, 13_500), 0);
+    assert!(book.is_empty());
+}
+
+#[test]
+fn a_visitor_leaves_once_whatever_ticket_it_brings() {
+    let mut book = WaitingBook::new(10);
+    let old = refresh(&mut book, ticket(1), 10_000);
+    let newest = refresh(&mut book, old, 12_000);
+    refresh(&mut book, ticket(2), 12_000);
+    assert!(book.handle_leave(&old, RANK, Timestamp(12_500)));
+    for copy in [newest, old, ticket(1)] {
+        assert!(!book.handle_leave(&copy, RANK, Timestamp(12_600)));
+        assert_eq!(total(&mut book, 12_600), 1);
+    }
+}
+
+#[test]
+fn a_node_subtracts_only_what_it_counts() {
+    let mut books = [WaitingBook::new(10), WaitingBook::new(10)];
+    let old = refresh(&mut books[0], ticket(1), 10_000);
+    let newest = refresh(&mut books[1], old, 12_000);
+    // The first node counts it until 13.5 s, the second one from then on.
+    assert!(!books[1].handle_leave(&newest, RANK, Timestamp(12_100)));
+    assert_eq!(totals(&mut books, 12_100), 1);
+    assert!(books[0].handle_leave(&newest, RANK, Timestamp(12_200)));
+    assert_eq!(totals(&mut books, 12_200), 0);
+    for book in &mut books {
+        assert!(!book.handle_leave(&newest, RANK, Timestamp(12_300)));
+    }
+    assert!(books.iter().all(WaitingBook::is_empty));
+}
+
+#[test]
+fn a_visitor_whom_another_node_counts_runs_out_there() {
+    let mut books = [WaitingBook::new(10), WaitingBook::new(10)];
+    let ticket = refresh(&mut books[0], ticket(1), 10_000);
+    assert!(!books[1].handle_leave(&ticket, RANK, Timestamp(10_100)));
+    assert!(books[1].has_left(ticket.visitor, Timestamp(10_100)));
+    assert_eq!(
+        (total(&mut books[0], 13_499), total(&mut books[0], 13_500)),
+        (1, 0)
+    );
+}
+
+#[test]
+fn an_admitted_visitor_cannot_leave_the_queue_again() {
+    let mut book = WaitingBook::new(10);
+    let ticket = refresh(&mut book, ticket(1), 10_000);
+    assert!(book.handle_departure(&ticket, RANK, Timestamp(10_500)));
+    assert!(!book.handle_leave(&ticket, RANK, Timestamp(10_600)));
+    assert_eq!(total(&mut book, 10_600), 0);
+}
+
+#[test]
+fn a_node_remembers_for_some_seconds_who_left() {
+    let mut book = WaitingBook::new(10);
+    let ticket = refresh(&mut book, ticket(1), 10_000);
+    book.handle_leave(&ticket, RANK, Timestamp(10_500));
+    let end = Timestamp(10_500) + LEAVING;
+    assert!(book.has_left(ticket.visitor, end - DurationMs(1)));
+    assert!(!book.has_left(ticket.visitor, end));
 }

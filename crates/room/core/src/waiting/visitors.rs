@@ -38,6 +38,11 @@ impl<T> Visitors<T> {
         entries.get_mut(*index as usize).map(|(_, entry)| entry)
     }
 
+    /// Iterates over all entries, in no meaningful order.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &(VisitorId, T)> {
+        self.entries.iter()
+    }
+
     /// Adds a visitor who is not in the map yet.
     pub(super) fn insert(&mut self, visitor: VisitorId, entry: T) {
         let Self { entries, indices } = self;

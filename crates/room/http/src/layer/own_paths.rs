@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use anteroom_config::language::Language;
-use anteroom_node::{Intent, Outcome};
+use anteroom_node::{Intent, Leave, Outcome};
 use bytes::Bytes;
 use http::{Method, Request, Response};
 
@@ -272,7 +272,7 @@ fn remember_language(
     };
     access.set_room(route);
     access.set_verdict(Verdict::Language);
-    let mut response = language_form::redirect_back(&choice).map(Body::full);
+    let mut response = language_form::redirect_back(&choice.back).map(Body::full);
     headers::set_language(
         route,
         response.headers_mut(),
@@ -282,7 +282,8 @@ fn remember_language(
     response
 }
 
-/// Ends the wait of a visitor who asks for it with the page's own form.
+/// Ends the wait of a visitor who asks for it with the page's own form, by POST. A GET only shows
+/// the page after that, and only to visitors without a ticket.
 fn leave_queue(
     table: &RouteTable,
     request: &Request<()>,
@@ -291,11 +292,22 @@ fn leave_queue(
 ) -> Response<Body> {
     let query = request.uri().query().unwrap_or_default();
     let may_leave = is_own_form(request, client);
-    let (Some(route), true) = (named(table, query, client), may_leave) else {
+    let may_see = may_leave || is_read(request.method());
+    let (Some(route), true) = (named(table, query, client), may_see) else {
         return error_page::error_response(request.headers(), RequestError::BadRequest);
     };
     access.set_room(route);
     access.set_verdict(Verdict::Leave);
+    let tickets = cookies::values(request.headers(), &route.cookie_name);
+    let goes_on = if may_leave {
+        // A page that was left open while another tab entered must not end the session.
+        route.room.leave(&tickets) == Leave::Active
+    } else {
+        route.room.has_ticket(&tickets)
+    };
+    if goes_on {
+        return leave::back(query).map(Body::full);
+    }
     let language = language_of(route, query, request);
     let mut response = leave::left(query, client.host(), language).map(Body::full);
     headers::forget_ticket(route, &mut response, client.scheme);

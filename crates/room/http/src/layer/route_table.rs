@@ -10,6 +10,7 @@ use anteroom_node::{Node, RoomHandle};
 use anteroom_proxy::upstream::Plan;
 use anteroom_room::queue_position::{HeldTurn, QueuePosition};
 use anteroom_room::time::Timestamp;
+use anteroom_room::visitor_code::VisitorCode;
 use http::{HeaderMap, HeaderValue};
 
 use super::counters::{Counters, RoomCounters};
@@ -242,8 +243,12 @@ impl RoomRoute {
         language::of_headers(headers, self.config.page.language)
     }
 
-    /// Returns the begin of the visitor's id: of the new ticket, or of the one that came.
-    pub(super) fn reference(&self, headers: &HeaderMap, ticket: Option<&str>) -> Option<[u8; 4]> {
+    /// Returns the visitor's code: of the new ticket, or of the one that came.
+    pub(super) fn reference(
+        &self,
+        headers: &HeaderMap,
+        ticket: Option<&str>,
+    ) -> Option<VisitorCode> {
         let visitor = match ticket {
             Some(ticket) => self.room.visitor_of(&[ticket]),
             None => self
@@ -251,7 +256,7 @@ impl RoomRoute {
                 .visitor_of(&cookies::values(headers, &self.cookie_name)),
         };
         let (visitor, _) = visitor?;
-        visitor.0.first_chunk().copied()
+        Some(VisitorCode::of(visitor))
     }
 
     /// Returns the present state of the room, which operators may change at run time.

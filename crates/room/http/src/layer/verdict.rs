@@ -24,7 +24,7 @@ pub(super) enum Verdict {
     Stream,
     /// The visitor chose a language.
     Language,
-    /// The visitor left the queue.
+    /// The visitor left the queue, or saw the page after that.
     Leave,
     /// The visitor's browser keeps no cookies, and got a page about it.
     Cookies,

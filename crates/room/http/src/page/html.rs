@@ -296,7 +296,10 @@ impl Fields for Values<'_> {
             "heading" => words.heading.into(),
             "size" => if words.is_big { "big" } else { "mid" }.into(),
             "message" => text(words.message.as_deref()),
-            "reference" => view.reference.map(reference).unwrap_or_default().into(),
+            "reference" => {
+                let code = view.reference.map(|code| code.to_string());
+                code.unwrap_or_default().into()
+            }
             "steps" => return Some(Value::Html(steps(words))),
             "updated" => {
                 let texts = Texts::of(view.language);
@@ -356,12 +359,6 @@ pub(crate) fn reload(view: &WaitingView<'_>, links: Links<'_>, after_post: bool)
         "" => seconds.to_string(),
         entry => format!("{seconds};url={entry}"),
     }
-}
-
-/// Formats the begin of a visitor's id for people: `3F9A-12C4`.
-fn reference(id: [u8; 4]) -> String {
-    let [a, b, c, d] = id;
-    format!("{a:02X}{b:02X}-{c:02X}{d:02X}")
 }
 
 fn text(text: Option<&str>) -> Cow<'_, str> {

@@ -10,6 +10,7 @@ use anteroom_config::language::Language;
 use anteroom_room::queue_position::{Loss, QueuePosition, QueueReason, Rise, WaitRange};
 use anteroom_room::rules::{QueueingMethod, Rules};
 use anteroom_room::time::{DurationMs, Timestamp};
+use anteroom_room::visitor_code::VisitorCode;
 
 use crate::page::view::WaitingView;
 
@@ -106,8 +107,7 @@ pub fn view(state: &'static str, language: Language) -> WaitingView<'static> {
     let message = message(state);
     WaitingView {
         host: "shop.example.org",
-        reference: Some([0x3f, 0x9a, 0x12, 0xc4]),
-        turn_hold: (state == "near").then_some(DurationMs::from_secs(60)),
+        reference: Some(VisitorCode([0x3f, 0x9a, 0x12, 0xc4])),
         page: (state == "branded").then_some(&*BRANDED),
         language,
         admitted_last_minute: is_known.then_some(38),

@@ -6,6 +6,7 @@ use anteroom_config::overrides::RoomOverrides;
 use anteroom_room::queue_position::{HeldTurn, QueuePosition, QueueReason, WaitRange};
 use anteroom_room::rules::{QueueingMethod, Rules};
 use anteroom_room::time::{DurationMs, Timestamp};
+use anteroom_room::visitor_code::VisitorCode;
 use anteroom_store::wire::waiting_status::{QueuePositionFacts, WaitingBody, reason_name};
 
 /// Facts from which the response to a waiting visitor is made.
@@ -43,8 +44,8 @@ pub struct WaitingView<'a> {
     pub turn_held_for: DurationMs,
     /// Host of the site, the heading of a page without a title.
     pub host: &'a str,
-    /// Begin of the visitor's id, which is in logs as well: the reference for help.
-    pub reference: Option<[u8; 4]>,
+    /// Code of the visitor: the reference for help.
+    pub reference: Option<VisitorCode>,
     /// Settings of the page: title, noun, facts and so on.
     pub page: Option<&'a PageConfig>,
 }

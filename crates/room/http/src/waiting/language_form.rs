@@ -136,12 +136,12 @@ fn is_on_this_site(back: &str) -> bool {
         && back.bytes().all(is_plain)
 }
 
-/// Redirects the browser to the page of the form, by GET. The caller adds the cookie.
+/// Redirects the browser to a path of this site, by GET. The caller adds cookies.
 #[must_use]
-pub(crate) fn redirect_back(choice: &Choice) -> Response<Bytes> {
+pub(crate) fn redirect_back(back: &str) -> Response<Bytes> {
     let mut response = Response::new(Bytes::new());
     *response.status_mut() = StatusCode::SEE_OTHER;
-    let back = HeaderValue::from_str(&choice.back);
+    let back = HeaderValue::from_str(back);
     let back = back.unwrap_or(HeaderValue::from_static(FRONT));
     response.headers_mut().insert(LOCATION, back);
     let no_store = HeaderValue::from_static("no-store");
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn the_response_is_a_redirect_that_is_not_cached() {
         let choice = Choice::of("to=de&back=%2Flamps", &HeaderMap::new(), "a").unwrap();
-        let response = redirect_back(&choice);
+        let response = redirect_back(&choice.back);
         assert_eq!(response.status(), 303);
         assert_eq!(response.headers()[LOCATION], "/lamps");
         assert_eq!(response.headers()[CACHE_CONTROL], "no-store");

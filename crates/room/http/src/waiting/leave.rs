@@ -1,13 +1,14 @@
-//! End of a wait by the visitor: the browser forgets its ticket, so the position is given up.
+//! End of a wait by the visitor: the form of the page, and the page after it.
 //!
-//! The caller removes the cookie. Without polls, the position itself is gone after its grace time.
+//! The caller ends the wait and removes the cookie. The page's script leads all tabs to the page
+//! after the end, by GET. That changes nothing.
 
 use anteroom_config::language::Language;
 use bytes::Bytes;
 use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, HeaderName, Response, Uri};
 
-use super::language_form::{field, safe_target};
+use super::language_form::{field, redirect_back, safe_target};
 use super::notice_page::{Notice, respond};
 use crate::page::{Texts, escaped};
 
@@ -30,6 +31,13 @@ pub(crate) fn is_of_this_site(headers: &HeaderMap, host: &str) -> bool {
         let is = |host: &str| authority.as_str().eq_ignore_ascii_case(host);
         is(host) || typed.is_some_and(is)
     })
+}
+
+/// Leads a visitor who still has a ticket back to the site.
+#[must_use]
+pub(crate) fn back(query: &str) -> Response<Bytes> {
+    let back = field(query, "back").unwrap_or_default();
+    redirect_back(&safe_target(&back))
 }
 
 /// Builds the page after the end: what happened, and a link to join again.
@@ -71,6 +79,14 @@ mod tests {
         check("origin", "https://evil.example", false);
         check("origin", "null", false);
         assert!(!is_of_this_site(&HeaderMap::new(), "shop.example"));
+    }
+
+    #[test]
+    fn a_visitor_with_a_ticket_is_led_back_to_this_site_only() {
+        let target = |query: &str| back(query).headers()["location"].clone();
+        assert_eq!(target("back=%2Flamps%3Fa%3D1"), "/lamps?a=1");
+        assert_eq!(target("back=%2F%2Fevil.example"), "/");
+        assert_eq!(target(""), "/");
     }
 
     #[test]

@@ -45,7 +45,7 @@ pub(super) fn in_wall_time(mut position: QueuePosition, clock: &dyn NodeClock) -
 }
 
 /// Converts `at` from one clock to another. The clocks show `from` and `to` at present.
-fn converted(at: Timestamp, from: Timestamp, to: Timestamp) -> Timestamp {
+pub(super) fn converted(at: Timestamp, from: Timestamp, to: Timestamp) -> Timestamp {
     if from.0.abs_diff(to.0) < TOLERANCE.0 {
         return at;
     }

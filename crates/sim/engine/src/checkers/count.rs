@@ -147,6 +147,14 @@ impl Checkers {
         }
     }
 
+    /// Records that a visitor left the queue. It need not be counted any more. A node that does not
+    /// know of it counts the visitor until it is overdue.
+    pub(crate) fn handle_left_queue(&mut self, visitor: VisitorId, now: Timestamp) {
+        if let Some(waits) = self.counts.waiting.get_mut(&visitor) {
+            waits.due_at = waits.due_at.min(now);
+        }
+    }
+
     /// Records a change whose messages arrive until `until`.
     pub(crate) fn note_counts_change(&mut self, until: Timestamp) {
         let settled_at = until + SETTLED_AFTER + self.slack() + self.counts.safe_after;

@@ -51,6 +51,7 @@ impl Simulation {
             }
             if now >= visitor.leaves_at {
                 self.measure.handle_abandoned();
+                self.leave_queue(key);
                 self.depart(key);
                 return;
             }
@@ -284,6 +285,36 @@ impl Simulation {
             let copy = self.population.copies.insert(copy);
             self.plan(at, Event::CopySent { copy });
         }
+    }
+
+    /// Leaves the queue by the form of the page, with a copy of the ticket for another node. Only
+    /// visitors who send old tickets do so.
+    fn leave_queue(&mut self, key: Key) {
+        let Some(visitor) = self.population.visitors.get_mut(key) else {
+            return;
+        };
+        let is_copied = visitor.replays && visitor.keeps_cookies;
+        let ticket = visitor.ticket.filter(|ticket| ticket.accepted_at.is_none());
+        let Some(ticket) = ticket.filter(|_| is_copied) else {
+            return;
+        };
+        let plan = &self.deployment.data_centers[visitor.data_center as usize];
+        let (first, nodes) = (plan.first_node, plan.plan.nodes);
+        let other = first + (visitor.node - first + 1) % nodes;
+        for node in [visitor.node, other] {
+            let target = &mut self.deployment.nodes[node as usize];
+            if !target.is_open() || target.paused_until > self.now {
+                continue;
+            }
+            let node_now = target.clock.read(self.now);
+            let is_new = target.room.handle_leave(&ticket, node_now);
+            self.digest.add(u64::from(is_new));
+            self.note(|deployment| {
+                let name = deployment.name_of(node);
+                format!("a visitor leaves the queue at {name} (first time: {is_new})")
+            });
+        }
+        self.checkers.handle_left_queue(ticket.visitor, self.now);
     }
 
     /// Ends the session of a ticket, as the origin does.

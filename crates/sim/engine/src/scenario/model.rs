@@ -117,7 +117,8 @@ pub struct Behaviour {
     pub without_cookies: f64,
     /// Share of visitors who log out after their last page.
     pub log_out: f64,
-    /// Share of visitors who later send an old ticket again.
+    /// Share of visitors who later send an old ticket again. Those who lose patience leave the
+    /// queue by the form of the page, twice.
     pub replays: f64,
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use anteroom_config::PageConfig;
 use anteroom_room::rules::QueueingMethod;
 use anteroom_room::time::{DurationMs, Timestamp};
+use anteroom_room::visitor_code::VisitorCode;
 
 use super::*;
 use crate::page::samples::{self, LINKS};
@@ -281,7 +282,7 @@ fn the_look_of_a_room_is_in_its_page() {
     };
     let mut view = samples::view(QueueReason::OriginDown);
     view.page = Some(&settings);
-    view.reference = Some([0x3f, 0x9a, 0x12, 0xc4]);
+    view.reference = Some(VisitorCode([0x3f, 0x9a, 0x12, 0xc4]));
     let english = page(&view, false);
     assert!(english.contains("<title>413 in line · Festival &lt;27&gt;</title>"));
     assert!(english.contains("The shop isn’t answering"));
