@@ -386,7 +386,8 @@ fn every_mistake_of_a_page_is_reported_with_its_line_and_what_is_allowed() {
         "{SMALLEST}bypass = []\n[room.page]\ntitle = \"\"\naccent = \"#ffb000\"\n\
          help = \"javascript:alert(1)\"\nlogo = \"logo.gif\"\nfacts = [\"a\\nb\"]\ncolour = 1\n\
          messages = [{{ language = \"tlh\", text = \"x\" }}, {{ text = \"y\" }}]\n\
-         nouns = [{{ language = \"de\", text = \"a\" }}, {{ language = \"de-DE\", text = \"b\" }}]\n"
+         nouns = [{{ language = \"de\", text = \"a\" }}, \
+         {{ language = \"de-DE\", text = \"b\" }}]\n"
     );
     let problems = Config::parse("a.toml", &text).unwrap_err();
     let lines: Vec<String> = problems.0.iter().map(ToString::to_string).collect();

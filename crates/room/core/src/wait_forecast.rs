@@ -187,7 +187,9 @@ impl Model {
         let rate = leaving.millionths(quarters, rules);
         let [_, _, lately, recent] = quarters;
         let left = (lately + recent) * rate / (1_000_000 + 2 * rate);
-        let (left_lately, left_now) = (left.min(lately), left.min(recent * 3 / 4));
+        // Of those who browse, no more were silent for longer than for a quarter.
+        let left_lately = left.max(lately.saturating_sub(recent)).min(lately);
+        let left_now = left.min(recent * 3 / 4);
         self.spread(left_lately, 2 * quarter.0, quarter.0);
         self.spread(left_now, 3 * quarter.0, quarter.0);
         self.browsing = lately - left_lately + recent - left_now;

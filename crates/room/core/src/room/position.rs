@@ -48,7 +48,13 @@ impl Room {
         let jitter = self.identity.lottery_key.draw(visit.visitor, now.0);
         let has_order = self.is_order_known(reason);
         let ask_after = self.ask_after(reason, turn, people_waiting, expected, jitter, now);
-        let ask_after = if visit.ticket.is_none() && is_moving(reason) && has_order {
+        // Those who gather have to be counted before they go in, or each would be told it is next.
+        let gathers = matches!(
+            reason,
+            QueueReason::NotOpenYet { .. } | QueueReason::QueueAll
+        );
+        let is_in_line = gathers || (is_moving(reason) && has_order);
+        let ask_after = if visit.ticket.is_none() && is_in_line {
             self.ask_newcomer_after(ask_after, jitter)
         } else {
             ask_after

@@ -365,8 +365,32 @@ fn the_refresh_comes_before_the_position_expires() {
         opens_at: Some(START + DurationMs(86_400_000)),
         ..rules(1, 100)
     });
-    let (_, position) = pair.queue(None);
+    let (ticket, position) = pair.queue(None);
+    assert!(
+        position.refresh_after <= Some(DurationMs(1_500)),
+        "it counts from then on"
+    );
+    let (_, position) = pair.queue(Some(ticket));
     assert_eq!(position.refresh_after, Some(DurationMs(5_000)));
+}
+
+/// Otherwise each of them would be told at the opening that it is next.
+#[test]
+fn those_who_gather_before_an_opening_are_counted_before_it() {
+    let mut pair = Pair::new(Rules {
+        opens_at: Some(START + DurationMs(30_000)),
+        ..rules(1, 100)
+    });
+    let mut tickets = Vec::new();
+    for _ in 0..5 {
+        let (ticket, position) = pair.queue(None);
+        tickets.push(ticket);
+        pair.now = pair.now + position.refresh_after.unwrap();
+        pair.queue(Some(ticket));
+    }
+    pair.sync();
+    let (_, position) = pair.queue(Some(tickets[4]));
+    assert_eq!(position.people_ahead, Some(4));
 }
 
 #[test]
@@ -436,6 +460,8 @@ fn a_draw_keeps_its_order_secret_until_the_start() {
     };
     let mut pair = Pair::new(rules);
     let (ticket, position) = pair.queue(None);
+    assert_eq!(position.people_ahead, None);
+    let (ticket, position) = pair.queue(Some(ticket));
     assert_eq!(position.people_ahead, None);
     assert!(
         position.refresh_after.unwrap() >= DurationMs(30_000),

@@ -67,7 +67,7 @@ pub(super) static TEXTS: Texts = Texts {
     paused: "Al momento nessuno entra e nessuno perde la propria posizione.",
     early: "Tieni aperta questa pagina. Ti farà entrare dopo l’apertura.",
     early_unknown: "L’ora dell’apertura non è ancora stata fissata.",
-    closed: "Al momento l’organizzatore non fa entrare nessuno. Il messaggio dice di più.",
+    closed: "Al momento l’organizzatore non fa entrare nessuno. Il messaggio spiega di più.",
     rejecting: "L’area {noun} è piena, e al momento non c’è coda.",
     store_away: "Una parte di questa sala d’attesa non è raggiungibile. Finché non torna non entra \
                  nessun altro, per non sovraccaricare l’area {noun}. Continuiamo a provare, e \

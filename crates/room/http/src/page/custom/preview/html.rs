@@ -15,13 +15,13 @@ use crate::page::custom::script::PREFIX;
 /// Element of a page, in the order of the source.
 pub(super) struct Element {
     pub(super) line: usize,
-    /// Its id; empty if it has none.
+    /// Value of its `id`; empty if it has none.
     pub(super) id: String,
     /// Whether it is the page's script.
     pub(super) is_script_of_ours: bool,
 }
 
-/// What a parser says of a page.
+/// Findings of a parser in a page.
 #[derive(Default)]
 pub(super) struct Parsed {
     /// Errors with their lines.
