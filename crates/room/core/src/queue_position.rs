@@ -63,6 +63,9 @@ pub enum Loss {
     Session {
         /// End of the session.
         ended_at: Timestamp,
+        /// Whether the visitor sent nothing for a whole session. Otherwise the session was a fixed
+        /// or a short one.
+        was_idle: bool,
     },
     /// The position: no request came within the grace time. The visitor is at the end of the queue.
     Position {

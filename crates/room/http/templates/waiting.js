@@ -6,7 +6,7 @@ var d = document, body = d.body, me = d.currentScript, spare = {},
   prefix = attribute(me, 'prefix') || '', icon = el('icon'), plainIcon = icon.href,
   lang = me.lang === 'en' ? 'en-GB' : me.lang;
 var url = attribute(me, 'position'), sent = attribute(me, 'post'), key = '',
-  grace = Number(attribute(me, 'grace')), lost = attribute(me, 'loss');
+  grace = Number(attribute(me, 'grace')), lost = attribute(me, 'loss') && Date.now();
 // Server clock minus local clock; only the server's time matters.
 var shift = Number(attribute(me, 'now')) - Date.now(), lastOk = Date.now();
 var timer, due = 0, run = 0, busy = false, fails = 0, inside = false;
@@ -102,10 +102,11 @@ function speak(a) {
   if (w.l1) spot += w.l1 + ': ' + w.v1 + '.';
   if (first) said = { at: now, p: a.p, spot: spot };
   else {
-    if (said.state !== news) say('say', plain(news));
-    else if (said.message !== w.message) {
-      say('say', w.message ? text('message') + ': ' + w.message : '');
+    var isNew = said.state !== news, out = isNew ? plain(news) : '';
+    if (said.message !== w.message && w.message) {
+      out += ' ' + text('message') + ': ' + w.message;
     }
+    if (isNew || said.message !== w.message) say('say', out);
     var gone = Math.abs(said.p - a.p) >= said.p * 0.1, age = now - said.at;
     if (!target && said.spot !== spot && (age >= 60000 || (gone && age >= 20000))) {
       say('pos', plain(spot));
@@ -141,8 +142,11 @@ function show(a) {
   if (a.now) shift = a.now - Date.now();
   if (a.since) w.since = a.since;
   target = w.until || 0;
-  if (w.loss) lost = true;
-  if (!lost || w.loss || w.kind !== 'go') state(w.kind, w.tag, w.heading, w.why);
+  if (w.loss) lost = Date.now();
+  // What was lost stays on the page. After half a minute a pause or a fault is the news.
+  if (!lost || w.loss || (w.kind !== 'go' && Date.now() - lost > 30000)) {
+    state(w.kind, w.tag, w.heading, w.why);
+  }
   (ids + ' message at label l1 l2 note rise bold keep').split(' ').forEach(function (id) {
     put(id, w[id]);
   });

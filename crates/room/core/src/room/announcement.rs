@@ -63,14 +63,15 @@ impl Room {
         };
         let (at, known_at) = (next.time(arrived_at), known.time(arrived_at));
         let same = DurationMs(at.since(now).0 / SAME_WAIT_PART).max(SAME_TIME);
+        let has_moved_back = announced.position > before.position;
         if !self.habits.giving_up.is_settled(now) {
             // Another node may know more, and this one will soon.
             announced.admission = Some(known);
         } else if at > known_at + same {
-            let has_moved_back = announced.position > before.position;
             announced.rise = Some(self.reason_of_rise(has_moved_back, now));
         } else if at + same < known_at {
-            announced.rise = None;
+            // The position may have risen all the same.
+            announced.rise = has_moved_back.then_some(Rise::EarlierVisitors);
         } else {
             announced.admission = Some(known);
         }

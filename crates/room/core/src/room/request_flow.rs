@@ -363,7 +363,8 @@ fn loss_of(ticket: &Ticket, room: &Room, now: Timestamp) -> Option<Loss> {
                 is_near_front,
             });
         }
-        return is_recent(ended_at).then_some(Loss::Session { ended_at });
+        let was_idle = room.rules.session_renewal && ticket.first_seat.is_none();
+        return is_recent(ended_at).then_some(Loss::Session { ended_at, was_idle });
     }
     let last_request_at = ticket.last_check_in_at;
     let ended_at = last_request_at + room.rules.position_grace;

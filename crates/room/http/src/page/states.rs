@@ -124,7 +124,10 @@ pub const AFTER_POST: &str = "after-post";
 fn loss(state: &str) -> Option<Loss> {
     let ended_at = NOW - DurationMs::from_secs(60);
     Some(match state {
-        "lost-session" => Loss::Session { ended_at },
+        "lost-session" => Loss::Session {
+            ended_at,
+            was_idle: true,
+        },
         "lost-position" => Loss::Position {
             last_request_at: ended_at - DurationMs::from_secs(300),
             ended_at,

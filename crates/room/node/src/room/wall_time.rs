@@ -31,7 +31,7 @@ pub(super) fn in_wall_time(mut position: QueuePosition, clock: &dyn NodeClock) -
         _ => {}
     }
     match &mut position.loss {
-        Some(Loss::Session { ended_at } | Loss::Turn { ended_at, .. }) => convert(ended_at),
+        Some(Loss::Session { ended_at, .. } | Loss::Turn { ended_at, .. }) => convert(ended_at),
         Some(Loss::Position {
             last_request_at,
             ended_at,

@@ -49,7 +49,8 @@ fn an_ended_session_is_mentioned_once() {
     pair.wait(7_000);
     let (ticket, position) = request(&mut pair, lost);
     let ended_at = START + DurationMs(5_000);
-    assert_eq!(position.loss, Some(Loss::Session { ended_at }));
+    let was_idle = true;
+    assert_eq!(position.loss, Some(Loss::Session { ended_at, was_idle }));
     assert_ne!(
         ticket.visitor, lost.visitor,
         "it is at the end of the queue"

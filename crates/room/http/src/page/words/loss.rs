@@ -21,7 +21,13 @@ pub(super) fn words(view: &WaitingView<'_>, texts: &'static Texts, loss: Loss) -
     let at =
         |text: &str, name: &str, time: Timestamp| filled(text, name, &format!("{{{}}}", time.0));
     let (tag, heading, why) = match loss {
-        Loss::Session { ended_at } => {
+        // A sentence stands only where it is true: the seat may be free, or nobody can go in.
+        Loss::Session { was_idle, .. } if !was_idle || !view.is_moving() => (
+            texts.tag_session,
+            texts.heading_session,
+            texts.loss_end.to_owned(),
+        ),
+        Loss::Session { ended_at, .. } => {
             let time = time_words::at_least(texts, view.session_duration, Case::Bound);
             let text = filled(&noun(view, texts.loss_session), "{time}", &time);
             let why = format!("{} {}", at(&text, "{at}", ended_at), texts.loss_end);

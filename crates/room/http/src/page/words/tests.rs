@@ -251,10 +251,29 @@ fn a_loss_is_the_news_and_the_new_position_follows() {
         assert_eq!(words.label, Some("Your new position"));
         assert!(words.is_loss && !words.is_big);
     };
-    let session = Loss::Session { ended_at: at };
+    let session = Loss::Session {
+        ended_at: at,
+        was_idle: true,
+    };
     let part = "for 5 minutes, so your place inside went to the next person at {1785578400000}. \
                 You are back in line at the end.";
     check(session, "Session ended", "Your session has ended", part);
+    // Of a fixed session, and while nobody can go in, the page claims nothing of that.
+    let why = |was_idle, reason| {
+        let mut view = samples::view(reason);
+        view.position.loss = Some(Loss::Session {
+            ended_at: at,
+            was_idle,
+        });
+        Words::of(&view).why.unwrap()
+    };
+    for why in [
+        why(false, QueueReason::Full),
+        why(true, QueueReason::QueueAll),
+        why(true, QueueReason::StoreUnavailable),
+    ] {
+        assert_eq!(why, "You are back in line at the end.");
+    }
     let position = Loss::Position {
         last_request_at: at,
         ended_at: at,
