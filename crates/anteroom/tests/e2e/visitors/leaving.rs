@@ -29,7 +29,7 @@ async fn position(visitor: &mut Client) -> u64 {
 async fn until_position(visitor: &mut Client, wanted: u64) {
     let shared = tokio::sync::Mutex::new(visitor);
     eventually("the visitor has its position", || async {
-        position(&mut *shared.lock().await).await == wanted
+        position(*shared.lock().await).await == wanted
     })
     .await;
 }
