@@ -40,7 +40,6 @@ fn a_child_without_reports_counts_as_full_until_its_longest_seat_ends() {
 fn a_shorter_lease_ends_the_longer_one_before_it_only_once_the_child_has_it() {
     let short = LeaseTerms {
         ttl: DurationMs(1_000),
-        ..LeaseTerms::default()
     };
     let sent_at = START + DurationMs(2_000);
     for (is_final, ends_at) in [(false, START + LEASE_TTL), (true, sent_at + short.ttl)] {
