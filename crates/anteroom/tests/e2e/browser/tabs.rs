@@ -5,9 +5,19 @@
 use anteroom_testkit::browser::{Browser, Setup};
 
 use super::neighbour::Neighbour;
-use super::{Scene, poll, until_position};
+use super::{Scene, poll};
 
 const SELDOM: &str = "session_duration = \"60s\"\nrefresh_interval = \"60s\"";
+
+/// Polls until the page shows that its visitor is the first in line. A position is counted for some
+/// seconds, and the next poll of the page itself would be a minute later.
+async fn until_first(browser: &Browser) {
+    let is_first = async || {
+        poll(browser).await;
+        browser.text("#number").await.as_deref() == Some("1")
+    };
+    browser.until("the visitor is the first", is_first).await;
+}
 
 /// Opens a full shop in two tabs, and shows the second one.
 async fn two_tabs() -> (Scene, Browser, Neighbour) {
@@ -15,10 +25,10 @@ async fn two_tabs() -> (Scene, Browser, Neighbour) {
     let browser = Browser::start(Setup::Usual).await;
     let inside = scene.neighbour().await;
     browser.open(&scene.url("/lamps")).await;
-    until_position(&browser, 1).await;
+    until_first(&browser).await;
     browser.open_tab().await;
     browser.open(&scene.url("/chairs")).await;
-    until_position(&browser, 1).await;
+    until_first(&browser).await;
     (scene, browser, inside)
 }
 
@@ -43,10 +53,10 @@ async fn a_tab_that_leaves_the_line_takes_the_other_along() {
 
     // Both tabs are one new visitor when they come back.
     browser.click("a.btn").await;
-    until_position(&browser, 1).await;
+    until_first(&browser).await;
     browser.switch_to_tab(1).await;
     browser.click("a.btn").await;
-    until_position(&browser, 1).await;
+    until_first(&browser).await;
     until_queued(&scene, &browser, 1).await;
     inside.leave().await;
     browser.close().await;

@@ -310,7 +310,9 @@ fn leave_queue(
     }
     let language = language_of(route, query, request);
     let mut response = leave::left(query, client.host(), language).map(Body::full);
-    headers::forget_ticket(route, &mut response, client.scheme);
+    if may_leave {
+        headers::forget_ticket(route, &mut response, client.scheme);
+    }
     response
 }
 
