@@ -211,6 +211,7 @@ function go() {
   var to = attribute(me, 'entry');
   if (inside) {
     try { sessionStorage.setItem(url, Date.now()); } catch (x) { /* may be forbidden */ }
+    stored(tabs, 'go ' + Date.now());
   }
   if (to) location.replace(to);
   else location.reload();
@@ -394,7 +395,12 @@ d.addEventListener('visibilitychange', function () {
 });
 d.addEventListener('resume', wake);
 window.addEventListener('storage', function (e) {
-  if (e.key === 'anteroom ' + tabs) check();
+  if (e.key !== 'anteroom ' + tabs) return;
+  // Another tab went in, and took the turn for all of them.
+  if (page.tick && !(e.newValue || '').indexOf('go')) {
+    page.tick = null;
+    setTimeout(go, 1000);
+  } else check();
 });
 if (d.forms[0]) d.forms[0].addEventListener('submit', quit);
 window.addEventListener('pagehide', function () { listen(false); });

@@ -60,7 +60,7 @@ async fn a_custom_page_with_the_script_updates_itself_and_enters_at_its_turn() {
     browser.until_shows("#shop", "The shop").await;
     assert_eq!(browser.address().await, address);
     let heard = browser.run("return sessionStorage.getItem('heard')").await;
-    assert_eq!(heard, "It’s your turn. You are going in now.");
+    assert_eq!(heard, "It’s your turn. You go in automatically in 8.");
     assert_eq!(scene.shop.requests_of_browser().len(), 1);
     scene.check_limits();
     browser.close().await;

@@ -94,6 +94,9 @@ async fn a_page_polls_after_sleep_and_keeps_its_position() {
     let later = scene.neighbour().await;
     assert_eq!(later.stage(), Stage::Waiting);
     browser.set_frozen(false).await;
+    // The visitor looks at the page again: the browser itself leaves it hidden.
+    let show = "Object.defineProperty(document, 'hidden', {get: () => false, configurable: true})";
+    browser.run(show).await;
     let both_wait = async || scene.queued().await == 2;
     browser.until("it polls again", both_wait).await;
     let inside = first.enter().await;

@@ -374,7 +374,7 @@ fn the_refresh_comes_before_the_position_expires() {
     assert_eq!(position.refresh_after, Some(DurationMs(5_000)));
 }
 
-/// Otherwise each of them would be told at the opening that it is next.
+/// Otherwise each of them would read at the opening that it is next.
 #[test]
 fn those_who_gather_before_an_opening_are_counted_before_it() {
     let mut pair = Pair::new(Rules {
