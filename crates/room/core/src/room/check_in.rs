@@ -46,7 +46,7 @@ impl Room {
         match visit.intent {
             Intent::Enter | Intent::Wait => {}
             Intent::Poll => return CheckIn::Pass,
-            Intent::ExtendTurn => return self.extend_turn(ticket, now),
+            Intent::ExtendTurn => return self.extend_turn(visit, now),
         }
         match self.own_seat(&ticket, now) {
             Some(seat) => self.check_in_own_seat(visit, seat, now),
@@ -130,43 +130,46 @@ impl Room {
         CheckIn::Renewed(current)
     }
 
-    /// Extends the turn of a visitor, once. Without a credit it stays as it is, and the visitor may
-    /// ask again.
-    fn extend_turn(&mut self, mut ticket: Ticket, now: Timestamp) -> CheckIn {
+    /// Extends the turn of a visitor, once. Without a credit it waits for the parent. Without a
+    /// reply the turn stays as it is, and the visitor may ask again.
+    fn extend_turn(&mut self, visit: CheckInRequest, now: Timestamp) -> CheckIn {
+        let mut ticket = visit.ticket;
         let may_extend = ticket.held_turn().is_some_and(|turn| turn.can_extend);
         let Some(seat) = self.own_seat(&ticket, now).filter(|_| may_extend) else {
             return CheckIn::Pass;
         };
-        let ends_at = self.turn_end(ticket.accepted_at.unwrap_or(now), now);
         // It has been used or extended, with another copy of this ticket.
-        let is_older = Some(seat.ends_at) > ticket.seats.ends_at();
-        if is_older || ends_at <= seat.ends_at {
+        if Some(seat.ends_at) > ticket.seats.ends_at() {
             return CheckIn::Pass;
         }
-        if self.take_credit(now).is_err() {
-            self.demand
-                .note_missing_credit(ticket.visitor, seat.ends_at);
-            return CheckIn::Pass;
+        let latest = if self.rules.session_renewal {
+            self.seat_terms.renewable_end(now)
+        } else {
+            self.seat_terms.fixed_end(ticket.accepted_at.unwrap_or(now))
+        };
+        let longer = seat.ends_at + self.rules.turn_held_for;
+        let ends_at = longer.ceil_to(self.seat_terms.grid).min(latest);
+        if ends_at > seat.ends_at {
+            if self.take_credit(now).is_err() {
+                self.demand
+                    .note_missing_credit(ticket.visitor, seat.ends_at);
+                return self.pass(visit, now);
+            }
+            self.demand.handle_renewed(ticket.visitor);
+            self.row.shift(seat.ends_at, ends_at);
+            self.remember(&ticket, ends_at, now);
+            ticket.seats.put(Seat { ends_at, ..seat });
         }
-        self.demand.handle_renewed(ticket.visitor);
-        self.row.shift(seat.ends_at, ends_at);
-        self.remember(&ticket, ends_at, now);
         self.counters.extended_turns += 1;
         ticket.last_check_in_at = now;
         ticket.first_seat = Some(FirstSeat::ExtendedTurn);
-        ticket.seats.put(Seat { ends_at, ..seat });
         CheckIn::Renewed(ticket)
     }
 
-    /// Returns the end of a turn that a visitor gets or extends now.
-    pub(super) fn turn_end(&self, accepted_at: Timestamp, now: Timestamp) -> Timestamp {
+    /// Returns the end of a turn that a visitor gets at this time.
+    pub(super) fn turn_end(&self, at: Timestamp) -> Timestamp {
         let turn = self.seat_terms.at_most(self.rules.turn_held_for);
-        if self.rules.session_renewal {
-            turn.fixed_end(now)
-        } else {
-            turn.fixed_end(now)
-                .min(self.seat_terms.fixed_end(accepted_at))
-        }
+        turn.fixed_end(at)
     }
 
     /// Returns the end to which the seat should be extended now, if any.

@@ -238,7 +238,7 @@ impl RequestFlow {
             CheckIn::Renewed(renewed) => (Some(renewed), true),
             // It ended during the wait. Without a seat the session is lost, so the visitor waits
             // for as long as any other.
-            CheckIn::Over if self.has_waited => {
+            CheckIn::Over if self.has_waited && !self.arrival.intent.is_poll() => {
                 self.stage = Stage::Outlasted(ticket);
                 self.may_sync = true;
                 return Step::NotActive;

@@ -181,9 +181,8 @@ impl Room {
             accepted_at: Some(seat.accepted_at),
             last_check_in_at: self.assumed_check_in(seat.ends_at, now),
             // A seat that ends so soon was never used: another tab polled at the same time.
-            first_seat: (visit.is_poll
-                && seat.ends_at <= self.turn_end(seat.accepted_at, seat.accepted_at))
-            .then_some(FirstSeat::Turn),
+            first_seat: (visit.is_poll && seat.ends_at <= self.turn_end(seat.accepted_at))
+                .then_some(FirstSeat::Turn),
             counted_until: None,
             announced: Announced::default(),
             seats,
@@ -261,7 +260,7 @@ impl Room {
             _ => full,
         };
         let ends_at = match first_seat {
-            Some(FirstSeat::Turn | FirstSeat::ExtendedTurn) => self.turn_end(now, now),
+            Some(FirstSeat::Turn | FirstSeat::ExtendedTurn) => self.turn_end(now),
             _ if self.rules.session_renewal => terms.renewable_end(now),
             _ => terms.fixed_end(now),
         };

@@ -67,6 +67,10 @@ impl Simulation {
         let (Some(ticket), VisitorState::Active) = (accepted, request.flow.visitor_state()) else {
             return;
         };
+        // No page waits for the extension of a turn.
+        if request.role == Role::Extension {
+            return;
+        }
         let node = &mut self.deployment.nodes[request.node as usize];
         let node_now = node.clock.read(self.now);
         let seat = ticket.seats.of(node.room.data_center());
