@@ -9,7 +9,7 @@ var url = attribute(me, 'position'), sent = attribute(me, 'post'), key = '',
   grace = Number(attribute(me, 'grace')), lost = attribute(me, 'loss') && Date.now();
 // Server clock minus local clock; only the server's time matters.
 var shift = Number(attribute(me, 'now')) - Date.now(), lastOk = Date.now();
-var timer, due = 0, run = 0, busy = false, fails = 0, inside = false;
+var timer, due = 0, run = 0, busy = false, fails = 0, inside = false, isAway = false;
 var w = {}, texts = {}, said = {}, target = Number(attribute(me, 'until')), bounced = false;
 var stream, mute = 0, way = { from: 0, part: 0 }, audio, fact = 0;
 // All tabs have one ticket. One that enters or leaves the line says so to the others.
@@ -197,7 +197,7 @@ function turn(a) {
 }
 function leaveTurn() {
   page.tick = null;
-  inside = false;
+  inside = isAway = false;
   said.state = '';
   look(body, 'turn');
   icon.href = plainIcon;
@@ -232,7 +232,9 @@ function enter(a) {
   d.title = t.heading;
   button('');
   say('shout', d.title + '. ' + next);
-  setTimeout(go, bounced ? 20000 : 1500);
+  // In the background nobody is there: no seat is taken before the visitor looks.
+  isAway = d.hidden;
+  if (!isAway) setTimeout(go, bounced ? 20000 : 1500);
 }
 function beep() {
   var Audio = window.AudioContext || window.webkitAudioContext;
@@ -390,6 +392,7 @@ toggle('notice', window.Notification, function (set) {
   Notification.requestPermission(function (answer) { set(answer === 'granted'); });
 });
 d.addEventListener('visibilitychange', function () {
+  if (!d.hidden && isAway) return go();
   if (!d.hidden) return wake();
   listen(false);
 });
