@@ -92,8 +92,7 @@ impl Ledger {
         let used_until = old.filter(|_| !request.is_final);
         let used_until = used_until.map_or(Timestamp::ZERO, |old| old.ends_at_child_at);
         let ends_at_child_at = request.sent_at.max(used_until);
-        let forecast = take(&mut request.waiting);
-        let waiting = ReportedWaiting::new(forecast, request.sent_at, self.clock_at);
+        let waiting = self.reported(request, old.is_some());
         let child = Child {
             process: request.process,
             data_center: request.data_center,
@@ -135,6 +134,20 @@ impl Ledger {
         }
         self.handle_revocations(request);
         self.drop_waiting_before(request);
+    }
+
+    /// Returns the waiting visitors of a report, and takes the list out of it.
+    ///
+    /// An unknown child with another time may be one that has ended, whose message is late: it
+    /// counts nobody. One that is there counts with its next report.
+    fn reported(&self, request: &mut SyncRequest, is_known: bool) -> ReportedWaiting {
+        let forecast = take(&mut request.waiting);
+        let waiting = ReportedWaiting::new(forecast, request.sent_at, self.clock_at);
+        if is_known || waiting.agrees() {
+            waiting
+        } else {
+            ReportedWaiting::default()
+        }
     }
 
     /// Forgets the waiting visitors in the reports of an earlier ledger of a data center that has

@@ -278,6 +278,11 @@ impl ReportedWaiting {
         reported.followed(clock_at)
     }
 
+    /// Whether the child's clock is that of most children.
+    pub(crate) fn agrees(&self) -> bool {
+        self.ahead_ms == 0
+    }
+
     /// Makes up for a step of the other clocks that stood still before.
     pub(crate) fn catch_up(&mut self, step: DurationMs) {
         if self.ahead_ms > 0 {

@@ -162,3 +162,20 @@ fn a_late_message_of_an_earlier_ledger_changes_no_count() {
     };
     assert_eq!(reply.snapshot.waiting, 8);
 }
+
+#[test]
+fn a_late_message_of_a_child_that_is_forgotten_counts_nobody() {
+    let mut present = at(2, 1, START + DurationMs(80_000));
+    present.waiting = WaitingForecast::constant(&[(START, 8)].into(), present.sent_at);
+    let now = present.sent_at;
+    let (ledger, _) = grant(Ledger::new(), &present, now);
+    let mut late = at(1, 1, START);
+    late.waiting = WaitingForecast::constant(&[(START, 9)].into(), START);
+    let (ledger, _) = ledger.sync(&late, LeaseTerms::default(), now);
+    assert_eq!(ledger.waiting_total(), 8);
+    // A child whose clock is behind counts from its second report on.
+    late.number = 2;
+    late.generation = Some(ledger.children[&late.child].generation);
+    let (ledger, _) = ledger.sync(&late, LeaseTerms::default(), now);
+    assert_eq!(ledger.waiting_total(), 17);
+}
