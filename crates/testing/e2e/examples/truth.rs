@@ -8,10 +8,10 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anteroom_e2e::machine;
 use anteroom_e2e::truth::cases::{self, TruthCase};
 use anteroom_e2e::truth::run::{Outcome, run};
 use anteroom_e2e::truth::{raw, report};
+use anteroom_e2e::{machine, table};
 use clap::Parser;
 
 /// Measure whether announced waits come true.
@@ -38,23 +38,10 @@ struct Options {
 #[tokio::main]
 async fn main() -> ExitCode {
     let options = Options::parse();
-    let cases: Vec<TruthCase> = cases::all()
-        .into_iter()
-        .filter(|case| case.is_selected(&options.case))
-        .collect();
-    if cases.is_empty() {
-        eprintln!(
-            "error: no case has {:?} in its name; --list lists all",
-            options.case
-        );
-        return ExitCode::FAILURE;
-    }
-    if options.list {
-        for case in &cases {
-            println!("{}", case.name());
-        }
-        return ExitCode::SUCCESS;
-    }
+    let cases = match table::selected(cases::all(), TruthCase::name, &options.case, options.list) {
+        Ok(cases) => cases,
+        Err(code) => return code,
+    };
     eprintln!("{}", machine::describe());
     if !options.json {
         print!("{}", report::header());
@@ -62,11 +49,7 @@ async fn main() -> ExitCode {
     let mut outcomes: Vec<Outcome> = Vec::new();
     for case in cases {
         let outcome = run(case, options.seed).await;
-        if options.json {
-            eprintln!("{}", outcome.table_row());
-        } else {
-            println!("{}", outcome.table_row());
-        }
+        table::print_row(&outcome.table_row(), options.json);
         if let Some(folder) = &options.log
             && let Err(error) = raw::write(folder, &outcome)
         {
@@ -79,11 +62,9 @@ async fn main() -> ExitCode {
     } else {
         print!("{}", report::legend());
     }
-    let mut status = ExitCode::SUCCESS;
-    for outcome in outcomes.iter().filter(|one| !one.is_within_limits()) {
-        let (name, verdict) = (outcome.case.name(), &outcome.verdict);
-        eprintln!("error: a limit was exceeded in {name}: {verdict:?}");
-        status = ExitCode::FAILURE;
-    }
-    status
+    table::exit_code(
+        outcomes
+            .iter()
+            .map(|outcome| (outcome.case.name(), &outcome.verdict)),
+    )
 }

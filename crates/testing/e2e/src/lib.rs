@@ -21,6 +21,7 @@ pub mod replay;
 pub mod stepped;
 pub mod stores;
 pub mod switch;
+pub mod table;
 pub mod truth;
 
 pub use anteroom_testkit::eventually;

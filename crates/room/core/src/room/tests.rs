@@ -17,7 +17,7 @@ mod too_frequent;
 use alloc::vec::Vec;
 
 use super::check_in::CheckInRequest;
-use super::request_flow::Intent;
+use super::request_flow::{Intent, RequestFlow, Step, VisitorArrival};
 use super::*;
 use crate::id::Epoch;
 use crate::ledger::{LeaseTerms, Ledger};
@@ -134,11 +134,43 @@ impl Pair {
         }
     }
 
+    /// Runs a request to its end, with round trips as far as it needs them.
+    fn run(&mut self, ticket: Ticket, intent: Intent) -> Step {
+        self.ids += 1;
+        let mut id = [0x77; 16];
+        id[..4].copy_from_slice(&self.ids.to_le_bytes());
+        let mut flow = RequestFlow::new(VisitorArrival {
+            ticket: Some(ticket),
+            fresh: VisitorId(id),
+            is_navigation: intent == Intent::Enter,
+            gets_page: intent == Intent::Enter,
+            intent,
+        });
+        loop {
+            match flow.decide(&mut self.room, self.now) {
+                Step::NotActive => {}
+                Step::SyncWithParent => {
+                    self.sync();
+                    flow.set_may_sync(false);
+                }
+                done => return done,
+            }
+        }
+    }
+
     fn renew(&mut self, ticket: Ticket) -> Ticket {
         match self.check_in(ticket) {
             CheckIn::Renewed(ticket) => ticket,
             other => panic!("expected a renewal, got {other:?}"),
         }
+    }
+}
+
+#[track_caller]
+fn queued(step: Step) -> (Ticket, QueuePosition) {
+    match step {
+        Step::Queue(Some(ticket), position) => (ticket, position),
+        other => panic!("not queued: {other:?}"),
     }
 }
 

@@ -110,12 +110,6 @@ impl Case {
         name
     }
 
-    /// Whether one of these parts is in its name; without parts, every case is selected.
-    pub(crate) fn is_selected(&self, parts: &[String]) -> bool {
-        let name = self.name();
-        parts.is_empty() || parts.iter().any(|part| name.contains(part.as_str()))
-    }
-
     pub(crate) fn limits(&self) -> Limits {
         Limits {
             total_active_users: self.seats,

@@ -19,6 +19,7 @@ use anteroom_e2e::cluster::Cluster;
 use anteroom_e2e::machine::{self, CpuTimes};
 use anteroom_e2e::newcomers::Findings;
 use anteroom_e2e::origin::ROOM;
+use anteroom_e2e::table;
 use anteroom_testkit::load::{NewcomerLog, NewcomerPlan};
 use clap::Parser;
 use tokio::runtime::{Builder, Runtime};
@@ -57,23 +58,10 @@ struct Options {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    let cases: Vec<Case> = cases::all()
-        .into_iter()
-        .filter(|case| case.is_selected(&options.case))
-        .collect();
-    if cases.is_empty() {
-        eprintln!(
-            "error: no case has {:?} in its name; --list lists all",
-            options.case
-        );
-        return ExitCode::FAILURE;
-    }
-    if options.list {
-        for case in &cases {
-            println!("{}", case.name());
-        }
-        return ExitCode::SUCCESS;
-    }
+    let cases = match table::selected(cases::all(), Case::name, &options.case, options.list) {
+        Ok(cases) => cases,
+        Err(code) => return code,
+    };
     eprintln!("{}", machine::describe());
     if !options.json {
         print!("{}", report::header());
@@ -81,11 +69,7 @@ fn main() -> ExitCode {
     let mut rows = Vec::new();
     for case in cases {
         let row = measure(case, &options);
-        if options.json {
-            eprintln!("{}", row.table_row());
-        } else {
-            println!("{}", row.table_row());
-        }
+        table::print_row(&row.table_row(), options.json);
         rows.push(row);
     }
     if options.json {
@@ -93,19 +77,7 @@ fn main() -> ExitCode {
     } else {
         print!("{}", report::legend());
     }
-    let broken: Vec<&Row> = rows.iter().filter(|row| !row.is_within_limits()).collect();
-    for row in &broken {
-        eprintln!(
-            "error: a limit was exceeded in {}: {:?}",
-            row.case.name(),
-            row.verdict
-        );
-    }
-    if broken.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    table::exit_code(rows.iter().map(|row| (row.case.name(), &row.verdict)))
 }
 
 /// Measures one case, on its own deployment.

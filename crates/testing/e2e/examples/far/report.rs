@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anteroom_demo::checker::Verdict;
 use anteroom_e2e::newcomers::Findings;
+use anteroom_e2e::table::are_limits_kept;
 use anteroom_testkit::load::Latencies;
 use serde_json::{Value, json};
 
@@ -114,11 +115,6 @@ pub(crate) fn json(rows: &[Row]) -> Value {
 }
 
 impl Row {
-    /// Whether the limits held, as the origin counts.
-    pub(crate) fn is_within_limits(&self) -> bool {
-        !self.verdict.is_over_total_active_users() && !self.verdict.is_over_new_users_per_minute()
-    }
-
     fn reached_per_second(&self) -> u64 {
         self.findings.newcomers / self.seconds
     }
@@ -201,7 +197,7 @@ impl Row {
             },
             "most_active": self.verdict.most_inside,
             "most_admitted_in_a_minute": self.verdict.most_admissions_in_a_minute,
-            "is_within_limits": self.is_within_limits(),
+            "is_within_limits": are_limits_kept(&self.verdict),
             "late_ms": quantiles_json(&found.late),
             "idle_percent": self.idle,
             "failed_requests": found.failed,

@@ -128,13 +128,6 @@ impl TruthCase {
         format!("{deployment}-{}-{}", self.crowd, self.visitors)
     }
 
-    /// Whether one of these parts is in its name; without parts, every case is selected.
-    #[must_use]
-    pub fn is_selected(&self, parts: &[String]) -> bool {
-        let name = self.name();
-        parts.is_empty() || parts.iter().any(|part| name.contains(part.as_str()))
-    }
-
     /// Returns the deployment. Nodes choose the poll interval, as in production.
     pub(super) fn setup(&self) -> Setup {
         let (kind, nodes) = match self.deployment {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::RangeCounts;
 use super::run::Outcome;
+use crate::table::are_limits_kept;
 
 /// Share of ranges that are right, in percent: the goal.
 const GOAL_PERCENT: u64 = 90;
@@ -193,7 +194,7 @@ impl Outcome {
             "most_active": self.verdict.most_inside,
             "new_users_per_minute": self.verdict.new_users_per_minute,
             "most_admitted_in_a_minute": self.verdict.most_admissions_in_a_minute,
-            "is_within_limits": self.is_within_limits(),
+            "is_within_limits": are_limits_kept(&self.verdict),
             "meets_goal": self.meets_goal(),
             "lasted_s": self.lasted.as_secs_f64(),
             "idle_percent": self.idle,

@@ -41,14 +41,6 @@ pub struct Outcome {
     pub log: NewcomerLog,
 }
 
-impl Outcome {
-    /// Whether the limits held, as the origin counts.
-    #[must_use]
-    pub const fn is_within_limits(&self) -> bool {
-        !self.verdict.is_over_total_active_users() && !self.verdict.is_over_new_users_per_minute()
-    }
-}
-
 /// Runs a case on its own deployment. The same seed makes the same arrivals.
 ///
 /// # Panics

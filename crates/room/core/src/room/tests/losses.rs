@@ -1,6 +1,5 @@
 //! Tests of what a visitor loses, and that the next response mentions it once.
 
-use super::super::request_flow::{RequestFlow, Step, VisitorArrival};
 use super::*;
 use crate::queue_position::Loss;
 
@@ -14,26 +13,9 @@ fn taken() -> Pair {
     pair
 }
 
-/// Sends a request for a page, with round trips as far as it needs them.
+/// Sends a request for a page.
 fn request(pair: &mut Pair, ticket: Ticket) -> (Ticket, QueuePosition) {
-    let mut flow = RequestFlow::new(VisitorArrival {
-        ticket: Some(ticket),
-        fresh: VisitorId([0x77; 16]),
-        is_navigation: true,
-        gets_page: true,
-        intent: Intent::Enter,
-    });
-    loop {
-        match flow.decide(&mut pair.room, pair.now) {
-            Step::NotActive => {}
-            Step::SyncWithParent => {
-                pair.sync();
-                flow.set_may_sync(false);
-            }
-            Step::Queue(Some(ticket), position) => return (ticket, position),
-            other => panic!("{other:?}"),
-        }
-    }
+    queued(pair.run(ticket, Intent::Enter))
 }
 
 #[test]

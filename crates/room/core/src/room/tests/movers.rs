@@ -1,7 +1,6 @@
 //! Tests of active visitors with a seat in another data center.
 
 use super::*;
-use crate::room::request_flow::{RequestFlow, Step, VisitorArrival};
 use crate::sync_loop::{WAIT_MAX, WAIT_TIMEOUT};
 
 /// Ticket of a visitor who is active in another data center; its seat was extended 5 s ago.

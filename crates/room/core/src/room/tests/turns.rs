@@ -1,49 +1,16 @@
 //! Tests of turns: a seat that a poll gave is held for the visitor until a request for the site.
 
-use super::super::request_flow::{RequestFlow, Step, VisitorArrival};
 use super::*;
 use crate::queue_position::{HeldTurn, Loss};
 
 /// Turn of a minute, until the next edge of five seconds.
 const TURN: DurationMs = DurationMs::from_secs(60);
 
-/// Runs a request to its end, with round trips as far as it needs them.
-fn run(pair: &mut Pair, ticket: Ticket, intent: Intent) -> Step {
-    pair.ids += 1;
-    let mut id = [0x77; 16];
-    id[..4].copy_from_slice(&pair.ids.to_le_bytes());
-    let mut flow = RequestFlow::new(VisitorArrival {
-        ticket: Some(ticket),
-        fresh: VisitorId(id),
-        is_navigation: intent == Intent::Enter,
-        gets_page: intent == Intent::Enter,
-        intent,
-    });
-    loop {
-        match flow.decide(&mut pair.room, pair.now) {
-            Step::NotActive => {}
-            Step::SyncWithParent => {
-                pair.sync();
-                flow.set_may_sync(false);
-            }
-            done => return done,
-        }
-    }
-}
-
 #[track_caller]
 fn ticket_of(step: Step) -> Ticket {
     match step {
         Step::Admit(ticket) | Step::Pass { ticket, .. } => ticket,
         other => panic!("not active: {other:?}"),
-    }
-}
-
-#[track_caller]
-fn queued(step: Step) -> (Ticket, QueuePosition) {
-    match step {
-        Step::Queue(Some(ticket), position) => (ticket, position),
-        other => panic!("not queued: {other:?}"),
     }
 }
 
@@ -60,7 +27,7 @@ fn with_turn(rules: Rules) -> (Pair, Ticket) {
     pair.wait(1_000);
     pair.sync();
     pair.wait(1_000);
-    let step = run(&mut pair, waiting, Intent::Poll);
+    let step = pair.run(waiting, Intent::Poll);
     assert!(matches!(step, Step::Admit(_)), "{step:?}");
     (pair, ticket_of(step))
 }
@@ -89,9 +56,9 @@ fn a_poll_gives_a_turn_and_a_page_request_the_whole_session() {
     // Polls of a tab that stays open are no use of the site.
     pair.wait(20_000);
     pair.sync();
-    let polled = ticket_of(run(&mut pair, turn, Intent::Poll));
+    let polled = ticket_of(pair.run(turn, Intent::Poll));
     assert_eq!(polled, turn);
-    let inside = ticket_of(run(&mut pair, turn, Intent::Enter));
+    let inside = ticket_of(pair.run(turn, Intent::Enter));
     assert_eq!((inside.held_turn(), inside.first_seat), (None, None));
     let session = pair.room.rules().session_duration;
     assert!(inside.seats.ends_at() >= Some(pair.now + session));
@@ -108,7 +75,7 @@ fn a_turn_is_extended_once() {
     // Nobody has been renewed yet, so the node has no credit, and the request waits for one.
     pair.wait(1_000);
     assert_eq!(pair.room.lease.balance().credits, 0);
-    let extended = ticket_of(run(&mut pair, turn, Intent::ExtendTurn));
+    let extended = ticket_of(pair.run(turn, Intent::ExtendTurn));
     let held = extended.held_turn().expect("a turn");
     assert!(!held.can_extend);
     assert_eq!(
@@ -120,7 +87,7 @@ fn a_turn_is_extended_once() {
     pair.sync();
     // Neither the new ticket nor a copy of the old one gives a third minute.
     for ticket in [extended, turn] {
-        let again = ticket_of(run(&mut pair, ticket, Intent::ExtendTurn));
+        let again = ticket_of(pair.run(ticket, Intent::ExtendTurn));
         assert!(again.seats.ends_at() <= Some(held.ends_at));
     }
     assert_eq!(
@@ -141,9 +108,9 @@ fn a_missed_turn_leaves_the_visitor_near_the_front_once() {
     }
     pass_turn(&mut pair, &turn);
     // The next one has entered meanwhile.
-    let next = ticket_of(run(&mut pair, behind, Intent::Enter));
+    let next = ticket_of(pair.run(behind, Intent::Enter));
     assert_eq!(next.held_turn(), None);
-    let (waiting, position) = queued(run(&mut pair, turn, Intent::Poll));
+    let (waiting, position) = queued(pair.run(turn, Intent::Poll));
     let ended_at = turn.held_turn().expect("a turn").ends_at;
     let is_near_front = true;
     let missed = Loss::Turn {
@@ -162,7 +129,7 @@ fn a_missed_turn_leaves_the_visitor_near_the_front_once() {
     let second = loop {
         pair.sync();
         pair.wait(1_000);
-        match run(&mut pair, ticket, Intent::Poll) {
+        match pair.run(ticket, Intent::Poll) {
             Step::Admit(ticket) => break ticket,
             step => {
                 let (waiting, position) = queued(step);
@@ -173,7 +140,7 @@ fn a_missed_turn_leaves_the_visitor_near_the_front_once() {
     };
     pass_turn(&mut pair, &second);
     let other = pair.admit();
-    let (last, position) = queued(run(&mut pair, second, Intent::Poll));
+    let (last, position) = queued(pair.run(second, Intent::Poll));
     assert!(matches!(
         position.loss,
         Some(Loss::Turn {
@@ -199,7 +166,7 @@ fn a_turn_is_near_the_front_for_as_long_as_a_position_is_kept() {
             queue_all: true,
             ..rules
         });
-        let position = queued(run(&mut pair, turn, Intent::Poll)).1;
+        let position = queued(pair.run(turn, Intent::Poll)).1;
         let is_near_front = expected;
         let missed = Loss::Turn {
             ended_at,
@@ -218,12 +185,12 @@ fn a_turn_that_was_used_is_a_session_even_if_the_seat_ends_no_later() {
     };
     let (mut pair, turn) = with_turn(rules);
     pair.sync();
-    let inside = ticket_of(run(&mut pair, turn, Intent::Enter));
+    let inside = ticket_of(pair.run(turn, Intent::Enter));
     assert_eq!(inside.seats, turn.seats);
     assert_eq!(inside.held_turn(), None);
     pair.wait(30_000);
     pair.sync();
-    let step = run(&mut pair, inside, Intent::Poll);
+    let step = pair.run(inside, Intent::Poll);
     let loss = match step {
         Step::Queue(_, position) => position.loss,
         Step::WouldAdmit => None,
@@ -243,8 +210,8 @@ fn a_second_tab_that_polls_at_the_same_time_holds_the_same_turn() {
     pair.wait(1_000);
     pair.sync();
     pair.wait(1_000);
-    let first = ticket_of(run(&mut pair, waiting, Intent::Poll));
-    let second = ticket_of(run(&mut pair, waiting, Intent::Poll));
+    let first = ticket_of(pair.run(waiting, Intent::Poll));
+    let second = ticket_of(pair.run(waiting, Intent::Poll));
     let held = |ticket: &Ticket| ticket.held_turn().map(|HeldTurn { ends_at, .. }| ends_at);
     assert!(held(&first).is_some());
     assert_eq!(held(&first), held(&second));
