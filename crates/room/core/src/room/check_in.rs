@@ -107,9 +107,13 @@ impl Room {
             return CheckIn::Renewed(current);
         };
         if self.take_credit(now).is_err() {
-            // Its seat still runs, so it does not wait; its next request finds a credit.
             self.demand
                 .note_missing_credit(ticket.visitor, seat.ends_at);
+            if ticket.held_turn().is_some() {
+                // Perhaps this is its only request for minutes. It has waited for longer.
+                return self.pass(visit, now);
+            }
+            // Its seat still runs, so it does not wait; its next request finds a credit.
             self.counters.passed_unrenewed += 1;
             return if is_older {
                 CheckIn::Renewed(current)
@@ -168,8 +172,9 @@ impl Room {
 
     /// Returns the end of a turn that a visitor gets at this time.
     pub(super) fn turn_end(&self, at: Timestamp) -> Timestamp {
-        let turn = self.seat_terms.at_most(self.rules.turn_held_for);
-        turn.fixed_end(at)
+        self.seat_terms
+            .at_most(self.rules.turn_held_for)
+            .fixed_end(at)
     }
 
     /// Returns the end to which the seat should be extended now, if any.

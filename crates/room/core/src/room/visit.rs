@@ -270,6 +270,10 @@ impl Room {
             accepted_at: now,
         };
         self.newest.put(visit.visitor, newest, now);
+        if first_seat == Some(FirstSeat::Turn) {
+            // Its first page takes a credit.
+            self.demand.note_missing_credit(visit.visitor, ends_at);
+        }
         if visit.ticket.is_none() {
             self.newcomer_slots = self.newcomer_slots.saturating_sub(1);
         }

@@ -67,8 +67,8 @@ impl Simulation {
         let (Some(ticket), VisitorState::Active) = (accepted, request.flow.visitor_state()) else {
             return;
         };
-        // No page waits for the extension of a turn.
-        if request.role == Role::Extension {
+        // Who takes or extends a turn may wait for a credit.
+        if ticket.held_turn().is_some() {
             return;
         }
         let node = &mut self.deployment.nodes[request.node as usize];

@@ -70,6 +70,28 @@ fn a_poll_gives_a_turn_and_a_page_request_the_whole_session() {
 }
 
 #[test]
+fn the_first_page_waits_for_a_credit_if_there_is_none() {
+    let (mut pair, turn) = with_turn(one_seat());
+    assert_eq!(pair.room.lease.balance().credits, 0);
+    let inside = ticket_of(pair.run(turn, Intent::Enter));
+    assert_eq!(inside.held_turn(), None);
+    let session = pair.room.rules().session_duration;
+    assert!(inside.seats.ends_at() >= Some(pair.now + session));
+    // The node has asked for a credit when it gave the turn.
+    let (mut pair, turn) = with_turn(one_seat());
+    pair.sync();
+    assert!(pair.room.lease.balance().credits > 0);
+    let visit = CheckInRequest {
+        ticket: turn,
+        is_navigation: true,
+        intent: Intent::Enter,
+        may_sync: true,
+    };
+    let renewed = pair.room.handle_check_in(visit, pair.now);
+    assert!(matches!(renewed, CheckIn::Renewed(_)), "{renewed:?}");
+}
+
+#[test]
 fn a_turn_is_extended_once() {
     let (mut pair, turn) = with_turn(one_seat());
     // Nobody has been renewed yet, so the node has no credit, and the request waits for one.
