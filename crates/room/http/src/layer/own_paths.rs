@@ -14,6 +14,7 @@ use super::event_streams::EventStreams;
 use super::headers;
 use super::route_table::{RoomRoute, RouteTable};
 use super::verdict::Verdict;
+use crate::waiting::position_endpoint::Needed;
 use crate::waiting::{WaitingView, cookies_page, language_form, leave, position_endpoint, push};
 use anteroom_proxy::body::Body;
 use anteroom_proxy::cookies;
@@ -109,14 +110,14 @@ impl OwnPaths {
     ) -> Option<Response<Body>> {
         Some(match request.uri().path() {
             position_endpoint::PATH if !is_read(request.method()) => {
-                position_endpoint::bad_request().map(Body::full)
+                position_endpoint::bad_request(Needed::Read).map(Body::full)
             }
             position_endpoint::PATH => {
                 self.position(table, request, client, access, Intent::Poll)
                     .await
             }
             position_endpoint::TURN_PATH if !is_own_form(request, client) => {
-                position_endpoint::bad_request().map(Body::full)
+                position_endpoint::bad_request(Needed::OwnForm).map(Body::full)
             }
             position_endpoint::TURN_PATH => {
                 self.position(table, request, client, access, Intent::ExtendTurn)
@@ -143,7 +144,9 @@ impl OwnPaths {
         let route = match room_of(table, query, client, access).await {
             NamedRoom::Room(route) => route,
             NamedRoom::Open => return may_enter(None, query, request).map(Body::full),
-            NamedRoom::Unnamed => return position_endpoint::bad_request().map(Body::full),
+            NamedRoom::Unnamed => {
+                return position_endpoint::bad_request(Needed::Room).map(Body::full);
+            }
         };
         // A waiting visitor may be admitted by a poll. Without a ticket a poll takes no slot: an
         // image on another site must not take seats.
@@ -197,13 +200,15 @@ impl OwnPaths {
         access: &mut AccessEntry<'_>,
     ) -> Response<Body> {
         if request.method() != Method::GET {
-            return position_endpoint::bad_request().map(Body::full);
+            return position_endpoint::bad_request(Needed::Read).map(Body::full);
         };
         let query = request.uri().query().unwrap_or_default();
         let route = match room_of(table, query, client, access).await {
             NamedRoom::Room(route) => route,
             NamedRoom::Open => return push::no_stream().map(Body::full),
-            NamedRoom::Unnamed => return position_endpoint::bad_request().map(Body::full),
+            NamedRoom::Unnamed => {
+                return position_endpoint::bad_request(Needed::Room).map(Body::full);
+            }
         };
         let tickets = cookies::values(request.headers(), &route.cookie_name);
         let Some(ticket) = route.room.waiting_ticket(&tickets) else {

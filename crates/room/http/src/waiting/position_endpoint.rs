@@ -390,17 +390,33 @@ pub fn entering(language: Language) -> Response<Bytes> {
     response(StatusCode::OK, body)
 }
 
-/// Builds the response to a request without a valid `room=`.
+/// Builds the response to a request that cannot be used as it is. `needed` says what it lacks.
 #[must_use]
-pub(crate) fn bad_request() -> Response<Bytes> {
-    let body = concat!(
-        r#"{"error":{"code":"bad_request","#,
-        r#""message":"exactly one room= with a room's name is needed"}}"#,
-    );
-    response(
-        RequestError::BadRequest.status(),
-        Bytes::from_static(body.as_bytes()),
-    )
+pub(crate) fn bad_request(needed: Needed) -> Response<Bytes> {
+    let error = RequestError::BadRequest;
+    let body = serde_json::json!({"error": {"code": error.code(), "message": needed.message()}});
+    response(error.status(), Bytes::from(body.to_string()))
+}
+
+/// Part that a request for a position, a turn or an event stream lacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Needed {
+    /// Exactly one `room=` that names a room of this host.
+    Room,
+    /// The method GET, or HEAD where that is allowed.
+    Read,
+    /// POST by a page of the same site.
+    OwnForm,
+}
+
+impl Needed {
+    fn message(self) -> &'static str {
+        match self {
+            Self::Room => "exactly one room= with a room's name is needed",
+            Self::Read => "this path is read with GET",
+            Self::OwnForm => "this path needs POST from a page of the same site",
+        }
+    }
 }
 
 fn response(status: StatusCode, body: Bytes) -> Response<Bytes> {
@@ -569,12 +585,19 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_request_does_not_end_the_wait() {
-        let body: Value = serde_json::from_slice(bad_request().body()).unwrap();
-        assert_eq!(bad_request().status(), 400);
-        assert!(
-            body.get("cfWaitingRoom").is_none()
-                && body["error"]["code"] == RequestError::BadRequest.code()
-        );
+    fn a_bad_request_says_what_it_lacks_and_does_not_end_the_wait() {
+        for (needed, word) in [
+            (Needed::Room, "room="),
+            (Needed::Read, "GET"),
+            (Needed::OwnForm, "POST"),
+        ] {
+            let response = bad_request(needed);
+            let body: Value = serde_json::from_slice(response.body()).unwrap();
+            assert_eq!(response.status(), 400);
+            assert_eq!(body.get("cfWaitingRoom"), None);
+            assert_eq!(body["error"]["code"], RequestError::BadRequest.code());
+            let message = body["error"]["message"].as_str().unwrap();
+            assert!(message.contains(word), "{message}");
+        }
     }
 }
