@@ -104,7 +104,7 @@ impl Ledger {
             ends_at: Timestamp::ZERO,
             quiet_at: Timestamp::NEVER,
             ends_at_child_at,
-            longest_seat: request.longest_seat,
+            longest_seat: longest_seat_of(request, old),
             row,
             admitted: take(&mut request.admitted),
             closed_through: request.closed_through,
@@ -393,4 +393,15 @@ pub(super) fn add_admissions(admitted: &mut Vec<(Minute, u32)>, minute: Minute, 
         Some((_, sum)) => *sum += count,
         None => admitted.push((minute, count)),
     }
+}
+
+/// Returns the longest seat that a child may give after a report. A data center's store may lose
+/// its newest writes, and with them that it gives shorter ones. Its lease of before then holds
+/// until it ends. So the longest seat gets shorter by the time that passes, and no faster.
+fn longest_seat_of(request: &SyncRequest, old: Option<&Child>) -> DurationMs {
+    let before = old.filter(|_| request.is_of_ledger && !request.is_final);
+    let still = before.map_or(DurationMs::ZERO, |old| {
+        old.longest_seat.less(request.sent_at.since(old.sent_at))
+    });
+    request.longest_seat.max(still)
 }

@@ -57,6 +57,36 @@ fn a_shorter_lease_ends_the_longer_one_before_it_only_once_the_child_has_it() {
 }
 
 #[test]
+fn a_data_center_that_gives_shorter_seats_may_have_forgotten_it() {
+    // Its store may lose the newest writes. Under its lease of before it then gives longer seats.
+    for (is_of_ledger, expected) in [(true, [59_000, 20_000, 2_000]), (false, [2_000; 3])] {
+        let mut ledger = Ledger::new();
+        let mut longest = Vec::new();
+        for (number, (secs, longest_ms)) in [(0, 60_000), (1, 2_000), (40, 2_000), (90, 2_000)]
+            .into_iter()
+            .enumerate()
+        {
+            let at = START + DurationMs::from_secs(secs);
+            let generation = ledger
+                .children
+                .get(&NodeId(1))
+                .map(|child| child.generation);
+            let mut report = request(1, number as u64 + 1, generation.unwrap_or(0));
+            report.sent_at = at;
+            report.is_of_ledger = is_of_ledger;
+            report.longest_seat = DurationMs(longest_ms);
+            report.settings.longest_seat = DurationMs(longest_ms);
+            let terms = LeaseTerms {
+                ttl: DurationMs::from_secs(100),
+            };
+            ledger = ledger.sync(&report, terms, at).0;
+            longest.push(ledger.children[&NodeId(1)].longest_seat.0);
+        }
+        assert_eq!(longest, [vec![60_000], expected.to_vec()].concat());
+    }
+}
+
+#[test]
 fn unreported_credits_count_for_seats_they_may_have_extended() {
     let ends_at = START + LEASE_TTL + LONGEST;
     let seat_end = START + DurationMs(5_000);
