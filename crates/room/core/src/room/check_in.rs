@@ -259,6 +259,11 @@ impl Room {
             self.counters.outdated_tickets += 1;
             return Some(ticket);
         }
+        let seats = self.lease.balance().seats;
+        let old_end = ticket.seats.ends_at().unwrap_or_default();
+        if self.uses_leases() && !self.moving.is_served(ticket.visitor, old_end, seats, now) {
+            return None;
+        }
         self.take_seat(now).ok()?;
         self.moving.handle_seated(ticket.visitor);
         let ends_at = self.seat_terms.renewable_end(now);

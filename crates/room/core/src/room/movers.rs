@@ -20,14 +20,22 @@ const KEEP_MIN: DurationMs = DurationMs::from_secs(2);
 /// Visitors who lack a seat here.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Moving {
-    /// Time until which each is expected.
-    expected: BTreeMap<VisitorId, Timestamp>,
+    expected: BTreeMap<VisitorId, Expected>,
     /// Visitors who wait for the parent's reply now.
     pending: Missing,
     /// Seats of the lease that are for them.
     kept: u32,
     /// Seats for them in the newest request, on top of `kept`.
     requested: u32,
+}
+
+/// Visitor who is expected to come again.
+#[derive(Clone, Copy, Debug)]
+struct Expected {
+    /// End of its seat elsewhere.
+    seat_ends_at: Timestamp,
+    /// Time until which it is expected.
+    until: Timestamp,
 }
 
 impl Moving {
@@ -46,8 +54,27 @@ impl Moving {
         let until = (ends_at + WAIT_TIMEOUT).min(now + keep_for);
         let has_capacity = self.expected.len() < MOVING_MAX;
         if has_capacity || self.expected.contains_key(&visitor) {
-            self.expected.insert(visitor, until);
+            let expected = Expected {
+                seat_ends_at: ends_at,
+                until,
+            };
+            self.expected.insert(visitor, expected);
         }
+    }
+
+    /// Whether one of `seats` is for this visitor, whose seat elsewhere ends at `ends_at`: those
+    /// whose seats end earlier have lost more if they find none.
+    pub(super) fn is_served(
+        &self,
+        visitor: VisitorId,
+        ends_at: Timestamp,
+        seats: u32,
+        now: Timestamp,
+    ) -> bool {
+        let earlier = self.expected.iter().filter(|(other, expected)| {
+            **other != visitor && expected.seat_ends_at < ends_at && expected.until > now
+        });
+        earlier.take(seats as usize).count() < seats as usize
     }
 
     /// Notes that one of them waits for the parent's reply.
@@ -91,7 +118,7 @@ impl Moving {
 
     /// Returns for a request how many wait now, and how many more are expected.
     pub(super) fn begin_request(&mut self, now: Timestamp) -> (u32, u32) {
-        self.expected.retain(|_, until| *until > now);
+        self.expected.retain(|_, expected| expected.until > now);
         self.pending.begin_request(now);
         let pending = self.pending.reported().min(self.count());
         (pending, self.count() - pending)
@@ -134,6 +161,27 @@ mod tests {
         assert_eq!(moving.begin_request(Timestamp(100_000)), (0, 2));
         assert_eq!(moving.begin_request(Timestamp(105_000)), (0, 1));
         assert_eq!(moving.begin_request(Timestamp(130_000)), (0, 0));
+    }
+
+    #[test]
+    fn a_seat_is_for_the_visitor_whose_own_ends_first() {
+        let mut moving = Moving::default();
+        let now = Timestamp(10_000);
+        for (id, ends_at) in [(1, 40_000), (2, 20_000), (3, 30_000)] {
+            let seat = (Timestamp(0), Timestamp(ends_at));
+            moving.note(VisitorId([id; 16]), seat, SESSION, now);
+        }
+        let served = |id, ends_at, seats, now| {
+            moving.is_served(VisitorId([id; 16]), Timestamp(ends_at), seats, now)
+        };
+        assert!(!served(2, 20_000, 0, now), "there is none");
+        assert!(served(2, 20_000, 1, now) && !served(3, 30_000, 1, now));
+        assert!(served(3, 30_000, 2, now) && !served(1, 40_000, 2, now));
+        assert!(served(1, 40_000, 3, now));
+        assert!(
+            served(1, 40_000, 1, Timestamp(30_250)),
+            "nobody else is expected"
+        );
     }
 
     #[test]
