@@ -48,6 +48,11 @@ impl Room {
             // Others may have entered meanwhile. Until that is known this visitor demands no slot:
             // it would take one from those within the watermark.
             if visit.may_sync && !self.is_snapshot_fresh(now) {
+                if visit.ticket.is_none() && self.people_waiting() == 0 {
+                    // Nobody waits, as far as known. A data center without visitors asks the root
+                    // seldom, and does so at once for a demand only.
+                    self.wish(visit, WAIT_MAX, now);
+                }
                 return Verdict::SyncWithParent;
             }
             let reason = match self.snapshot.watermark {

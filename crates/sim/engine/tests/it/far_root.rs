@@ -81,3 +81,30 @@ fn a_quiet_room_queues_nobody_for_a_far_root() {
     let outcome = run(&scenario, 0, AllocationKind::Leases, &mut |_| {});
     assert_eq!(outcome.stats.queued_although_free_and_first, 0.0);
 }
+
+#[test]
+fn the_first_visitor_after_a_pause_is_not_queued() {
+    // A data center without visitors asks the root every ten seconds, and knows its last reply for
+    // five. The visitors come one by one, at any moment of that.
+    let text = "name = \"pauses\"\nabout = \"One visitor at a time.\"\n\
+         starts_at = \"2030-03-15T12:00:00Z\"\nlength = \"8h\"\n\
+         data_centers.count = 3\ndata_centers.nodes = 2\ndata_centers.share = \"even\"\n\
+         data_centers.to_global = [\"40ms\", \"50ms\"]\n\
+         [room.shop]\ntotal_active_users = 100\nnew_users_per_minute = 100\n\
+         session_duration = \"10s\"\ndisable_session_renewal = true\n\
+         [[room.shop.arrivals]]\nkind = \"constant\"\nfrom = \"1m\"\nper_second = 0.02\n\
+         [room.shop.visitors]\npages = 1\n";
+    let text = ScenarioText {
+        source: "pauses",
+        name: "pauses",
+        text,
+        folder: None,
+    };
+    let scenario = text
+        .read(&[])
+        .unwrap_or_else(|problems| panic!("{problems}"));
+    let outcome = run(&scenario, 0, AllocationKind::Leases, &mut |_| {});
+    assert_eq!(outcome.violations, []);
+    assert!(outcome.stats.visitors > 400);
+    assert_eq!(outcome.stats.queued, 0);
+}
