@@ -17,6 +17,7 @@ mod position;
 pub mod request_flow;
 mod revoke;
 pub mod revoked_visitors;
+pub mod slow_refresh;
 pub mod syncing;
 pub mod view;
 mod visit;
@@ -102,6 +103,8 @@ pub struct Visit {
     pub ticket: Option<Ticket>,
     /// Whether it may wait for one round trip to the parent.
     pub may_sync: bool,
+    /// Whether it may wait for its turn, if that is near.
+    pub may_wait: bool,
     /// Whether the response is a page. Without scripts that page refreshes by reloading itself,
     /// which is seldom; its visitor must not lose its turn for it.
     pub gets_page: bool,
@@ -118,6 +121,9 @@ pub enum Verdict {
     Queue(Option<Ticket>, QueuePosition),
     /// Sync with the parent now, then visit again with `may_sync` unset.
     SyncWithParent,
+    /// Wait for the next reply of the parent, then visit again. The visitor sends requests seldom,
+    /// and its turn is near.
+    WaitForTurn,
     /// Take the next number of this counter to [`Room::handle_number`].
     TakeNumber(CounterKey),
 }

@@ -142,7 +142,7 @@ pub struct Remembered {
 }
 
 /// Returns the longest time until a visitor's next refresh is overdue.
-fn overdue_after(interval: DurationMs) -> DurationMs {
+pub(crate) fn overdue_after(interval: DurationMs) -> DurationMs {
     interval + DurationMs(interval.0 / LATE_DIVISOR) + OVERDUE
 }
 
@@ -271,6 +271,11 @@ impl WaitingBook {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.schedule.is_empty()
+    }
+
+    /// Whether a visitor with this ticket is counted now, at any node.
+    pub fn is_counted(&mut self, ticket: &Ticket, now: Timestamp) -> bool {
+        self.counted_until(ticket, now) > now
     }
 
     /// Returns the time until which a visitor with this ticket is counted; in the past or now if it

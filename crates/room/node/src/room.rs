@@ -263,6 +263,12 @@ impl RoomHandle {
                     flow.set_may_sync(may_ask_again);
                     None
                 }
+                Step::WaitForTurn => {
+                    if !self.wait_for_turn(&mut deadline).await {
+                        flow.end_wait_for_turn();
+                    }
+                    None
+                }
                 Step::TakeNumber(key) => {
                     let number = self.take_number(key).await;
                     Some((key, number))

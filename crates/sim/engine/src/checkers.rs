@@ -63,6 +63,9 @@ pub struct Checkers {
     /// Time after which a visitor is overdue whose room has an interval of its own.
     overdue_after: DurationMs,
     is_root_far: bool,
+    /// Time until which visitors of a lost record may be active, while nobody who knew of it was in
+    /// touch with the new one.
+    unknown_loss_until: Timestamp,
     /// Time until which past faults may have effects.
     faults_until: Timestamp,
     /// Time as `faults_until`, without faults between data centers and the root. Active visitors do
@@ -151,6 +154,7 @@ impl Checkers {
             slack: tolerance.times(2) + far,
             overdue_after: count::overdue_after(intervals.max().unwrap_or_default()),
             is_root_far: longest > FAR,
+            unknown_loss_until: Timestamp::ZERO,
             faults_until: Timestamp::ZERO,
             local_faults_until: Timestamp::ZERO,
             seated_at: BTreeMap::new(),
@@ -353,12 +357,20 @@ impl Checkers {
         }
     }
 
+    /// Records that the root cannot know of visitors who are active until `until` at the latest.
+    pub(crate) fn handle_unknown_loss(&mut self, until: Timestamp) {
+        self.unknown_loss_until = until;
+    }
+
     pub(crate) fn report(
         &mut self,
         promise: Invariant,
         now: Timestamp,
         seen: impl FnOnce() -> String,
     ) {
+        if promise == Invariant::Seats && now < self.unknown_loss_until {
+            return;
+        }
         self.violation_count += 1;
         if self.violations.len() < VIOLATIONS_MAX {
             self.violations.push(Violation {

@@ -5,6 +5,7 @@
 mod announcements;
 mod cohorts;
 mod fill;
+mod passed_over;
 
 use anteroom_room::queue_position::QueuePosition;
 use anteroom_room::time::{DurationMs, Timestamp};
@@ -17,6 +18,7 @@ pub(crate) use announcements::Announcement;
 use announcements::Announcements;
 use cohorts::Cohorts;
 use fill::Fill;
+use passed_over::LatestEntries;
 
 /// Longest wait that the histograms tell apart: a week.
 const LONGEST_MS: u64 = 7 * 24 * 3_600 * 1_000;
@@ -32,6 +34,8 @@ pub(crate) struct Measure {
     queued_although_free_and_first: u64,
     waits: Histogram<u64>,
     inversions: Histogram<u64>,
+    latest_entries: LatestEntries,
+    passed_over: Histogram<u64>,
     latencies: Histogram<u64>,
     announcements: Announcements,
     cohorts: Cohorts,
@@ -86,6 +90,8 @@ impl Measure {
             queued_although_free_and_first: 0,
             waits: histogram(),
             inversions: histogram(),
+            latest_entries: LatestEntries::default(),
+            passed_over: histogram(),
             latencies: histogram(),
             announcements: Announcements::default(),
             cohorts: Cohorts::new(scenario.starts_at),
@@ -193,6 +199,11 @@ impl Measure {
         let overtaken = self.cohorts.oldest().filter(|_| entry.keeps_cookies);
         let inversion = overtaken.map_or(DurationMs::ZERO, |oldest| entry.arrived_at.since(oldest));
         self.inversions.saturating_record(inversion.0);
+        if entry.keeps_cookies {
+            let passed_over = self.latest_entries.passed_over(entry.arrived_at, now);
+            self.passed_over.saturating_record(passed_over.0);
+            self.latest_entries.add(entry.arrived_at, now);
+        }
         if entry.has_waited {
             let wait = now.since(entry.arrived_at);
             self.waits.saturating_record(wait.0);
@@ -281,6 +292,8 @@ impl Measure {
         stats.order_inversion_ms_p50 = of(&self.inversions, 0.5);
         stats.order_inversion_ms_p99 = of(&self.inversions, 0.99);
         stats.order_inversion_ms_max = of(&self.inversions, 1.0);
+        stats.passed_over_ms_p99 = of(&self.passed_over, 0.99);
+        stats.passed_over_ms_max = of(&self.passed_over, 1.0);
         stats.added_latency_ms_p50 = of(&self.latencies, 0.5).unwrap_or(0);
         stats.added_latency_ms_p99 = of(&self.latencies, 0.99).unwrap_or(0);
         let secs = length.0.max(1) as f64 / 1_000.0;

@@ -78,6 +78,11 @@ pub struct RunStatistics {
     pub order_inversion_ms_p99: Option<u64>,
     /// Largest order inversion.
     pub order_inversion_ms_max: Option<u64>,
+    /// 99th percentile of the time in ms for which visitors who came over a second later had been
+    /// admitted when a visitor was.
+    pub passed_over_ms_p99: Option<u64>,
+    /// Longest such time.
+    pub passed_over_ms_max: Option<u64>,
     /// Median time that a decision about a new visitor took (round trips to stores), in ms.
     pub added_latency_ms_p50: u64,
     /// 99th percentile of that time.

@@ -25,6 +25,8 @@ pub(crate) enum Purpose {
     Windows,
     /// Turns that are held in some seeds.
     Turns,
+    /// Browsers that throttle pages in some seeds.
+    Throttled,
     /// Crowds that wait in some seeds.
     Crowds,
     /// Stores that lose their last moments again and again in some seeds.
@@ -108,6 +110,7 @@ impl SimRng {
             Purpose::Crowds => 6,
             Purpose::Flickers => 7,
             Purpose::Turns => 8,
+            Purpose::Throttled => 9,
             Purpose::Arrivals(stream) => 16 + u64::from(stream),
         };
         Self::salted(seed, salt)

@@ -175,6 +175,7 @@ const SIMPLER: &[fn(&mut Behaviour)] = &[
     |behaviour| behaviour.second_tab = 0.0,
     |behaviour| behaviour.no_shows = 0.0,
     |behaviour| behaviour.away = 0.0,
+    |behaviour| behaviour.throttled = 0.0,
     |behaviour| behaviour.patience = None,
     |behaviour| behaviour.replays = 0.0,
     |behaviour| behaviour.log_out = 0.0,

@@ -6,7 +6,7 @@ mod arrivals;
 
 use anteroom_room::id::VisitorId;
 use anteroom_room::ticket::Ticket;
-use anteroom_room::time::Timestamp;
+use anteroom_room::time::{DurationMs, Timestamp};
 
 use crate::checkers::Watched;
 use crate::measure::Announcement;
@@ -14,6 +14,9 @@ use crate::rng::{Draw, VisitorRng};
 use crate::run::slab::{Key, Slab};
 use crate::scenario::model::{Behaviour, DataCenterPlan, RoomPlan};
 pub(crate) use arrivals::Stream;
+
+/// Interval between the requests of a page that a browser throttles.
+pub(crate) const THROTTLED_TO: DurationMs = DurationMs::from_secs(60);
 
 /// Visitors who are present, and the streams of those who will come.
 #[derive(Debug)]
@@ -67,6 +70,7 @@ pub(crate) struct Visitor {
     pub(crate) opens_tab: bool,
     pub(crate) is_no_show: bool,
     pub(crate) is_away: bool,
+    pub(crate) is_throttled: bool,
     /// Whether its next request is for more time for its turn.
     pub(crate) wants_extension: bool,
     pub(crate) logs_out: bool,
@@ -148,6 +152,7 @@ impl Population {
             replays: rng.chance(behaviour.replays),
             // No draw, so that the others stay as they are.
             is_away: behaviour.away > 0.0 && rng.chance(behaviour.away),
+            is_throttled: behaviour.throttled > 0.0 && rng.chance(behaviour.throttled),
             wants_extension: false,
             rng,
         }

@@ -82,6 +82,7 @@ fn behaviour() -> Behaviour {
         patience: Some(DurationMs(300_000)),
         no_shows: 0.01,
         away: 0.0,
+        throttled: 0.0,
         changes_node: 0.0,
         changes_data_center: 0.0,
         without_cookies: 0.0,

@@ -1,10 +1,12 @@
 //! Polls of the position, until the visitor may enter.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use http::Method;
 use jiff::Timestamp;
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::support::client::Client;
 use crate::support::eventually;
@@ -141,6 +143,37 @@ async fn a_missed_turn_goes_to_the_next_visitor() {
     assert!(third.navigate("/").await.is_queued());
     let missed = site.metric("anteroom_missed_turns_total{room=\"main\"}");
     assert_eq!(missed.await, Some(1.0));
+}
+
+#[tokio::test]
+async fn the_poll_of_who_polls_seldom_waits_for_the_turn() {
+    let sessions = "session_duration = \"16s\"\ndisable_session_renewal = true";
+    let site = Site::with_room(1, sessions).await;
+    site.insider().await;
+    let mut seldom = site.visitor();
+    assert!(seldom.navigate("/").await.is_queued());
+    let polled_at = Instant::now();
+    seldom.get(POSITION).await;
+    let mut often = site.visitor();
+    assert!(often.navigate("/").await.is_queued());
+    let waits = |body: Value| body["cfWaitingRoom"]["inWaitingRoom"] == true;
+    let shared = tokio::sync::Mutex::new(&mut often);
+    eventually("it counts no more, and may wait", || async {
+        assert!(waits(shared.lock().await.get(POSITION).await.json()));
+        polled_at.elapsed() > Duration::from_secs(11)
+    })
+    .await;
+    // The room is full. The seat comes free while the request waits.
+    let poll = seldom.get(POSITION);
+    tokio::pin!(poll);
+    let turn = loop {
+        tokio::select! {
+            turn = &mut poll => break turn.json(),
+            response = often.get(POSITION) => assert!(waits(response.json())),
+        }
+    };
+    assert!(!waits(turn.clone()), "{turn}");
+    assert!(turn["turn"]["endsAtMs"].is_u64(), "{turn}");
 }
 
 #[tokio::test]

@@ -76,6 +76,8 @@ pub enum Step {
     NotActive,
     /// Wait for the reply to a sync that begins now, then go on.
     SyncWithParent,
+    /// Wait for the next reply of the parent, without a request for one, then go on.
+    WaitForTurn,
     /// Take the next number of this counter, then go on with [`RequestFlow::handle_number`].
     TakeNumber(CounterKey),
 }
@@ -138,6 +140,13 @@ impl RequestFlow {
         self.may_sync = may_sync;
         if let Stage::Visiting(visit) = &mut self.stage {
             visit.may_sync = may_sync;
+        }
+    }
+
+    /// Ends the wait for a turn: the visitor has waited for long, or too many do.
+    pub fn end_wait_for_turn(&mut self) {
+        if let Stage::Visiting(visit) = &mut self.stage {
+            visit.may_wait = false;
         }
     }
 
@@ -313,6 +322,7 @@ impl RequestFlow {
             visitor: waiting.map_or(self.arrival.fresh, |ticket| ticket.visitor),
             ticket: waiting,
             may_sync: true,
+            may_wait: waiting.is_some_and(|ticket| room.refreshes_slowly(&ticket, now)),
             gets_page: self.arrival.gets_page,
             is_poll: self.arrival.intent.is_poll(),
         });
@@ -379,6 +389,7 @@ fn step_of(verdict: Verdict) -> Step {
         Verdict::Admit(ticket) => Step::Admit(ticket),
         Verdict::Queue(ticket, position) => Step::Queue(ticket, position),
         Verdict::SyncWithParent => Step::SyncWithParent,
+        Verdict::WaitForTurn => Step::WaitForTurn,
         Verdict::TakeNumber(key) => Step::TakeNumber(key),
     }
 }

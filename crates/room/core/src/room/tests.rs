@@ -9,6 +9,7 @@ mod order;
 mod polls;
 mod refresh_interval;
 mod replays;
+mod slow_refresh;
 mod trouble;
 mod turns;
 
@@ -90,6 +91,7 @@ impl Pair {
             visitor: ticket.map_or(VisitorId(id), |ticket| ticket.visitor),
             ticket,
             may_sync: true,
+            may_wait: false,
             gets_page: false,
         };
         match self.room.handle_visit(visit, self.now) {
@@ -153,6 +155,8 @@ impl Pair {
                     self.sync();
                     flow.set_may_sync(false);
                 }
+                // The next syncs bring no slot.
+                Step::WaitForTurn => flow.end_wait_for_turn(),
                 done => return done,
             }
         }
@@ -203,6 +207,7 @@ fn newcomer(pair: &mut Pair, id: u8) -> Verdict {
         visitor: VisitorId([id; 16]),
         ticket: None,
         may_sync: true,
+        may_wait: false,
         gets_page: false,
     };
     pair.room.handle_visit(visit, pair.now)
@@ -434,6 +439,7 @@ fn a_look_returns_a_position_and_admits_nobody() {
         visitor: VisitorId([9; 16]),
         ticket: None,
         may_sync: true,
+        may_wait: false,
         gets_page: false,
     };
     assert_eq!(
@@ -460,6 +466,7 @@ fn a_page_load_keeps_its_turn_until_the_page_reloads() {
             visitor: ticket.visitor,
             ticket: Some(ticket),
             may_sync: false,
+            may_wait: false,
             gets_page,
         };
         pair.room.handle_visit(visit, pair.now);

@@ -59,7 +59,7 @@ impl Room {
                 Watermark::Nobody => QueueReason::Full,
                 Watermark::UpTo(_) | Watermark::Open => QueueReason::NotYourTurn,
             };
-            return self.queue(visit, reason, now);
+            return self.wait_or_queue(visit, reason, now);
         }
         // A seat that was requested for an active visitor is not for this one.
         if self.uses_leases() && self.lease.balance().seats <= self.moving.kept() {
@@ -84,6 +84,14 @@ impl Room {
         }
     }
 
+    /// Queues a visitor whose turn has not come, or lets it wait for the turn.
+    fn wait_or_queue(&mut self, visit: Visit, reason: QueueReason, now: Timestamp) -> Verdict {
+        if self.waits_for_turn(visit, now) {
+            return Verdict::WaitForTurn;
+        }
+        self.queue(visit, reason, now)
+    }
+
     /// Decides about a visitor who is not active and must not enter now, whatever is free: its
     /// requests are too frequent. It keeps its position, and its next request is decided like any
     /// other.
@@ -103,7 +111,7 @@ impl Room {
             self.wish(visit, WAIT_MAX, now);
             return Verdict::SyncWithParent;
         }
-        let verdict = self.queue(visit, QueueReason::Full, now);
+        let verdict = self.wait_or_queue(visit, QueueReason::Full, now);
         self.wish(visit, SYNC_PERIOD.times(2), now);
         verdict
     }

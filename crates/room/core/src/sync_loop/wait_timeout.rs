@@ -1,5 +1,6 @@
 //! Wait of a visitor who is not active for the parent's reply.
 
+use crate::room::slow_refresh::TURN_WAIT_MAX;
 use crate::time::{DurationMs, Timestamp};
 
 /// Longest wait of an active visitor for the parent. Longer than a busy disk takes, shorter than a
@@ -35,6 +36,8 @@ pub struct WaitDeadline {
     ends_at: Timestamp,
     /// Deadline where a second's admissions are used up.
     ends_after_second_at: Timestamp,
+    /// Deadline of a wait for a turn, once it has begun.
+    turn_ends_at: Option<Timestamp>,
     has_waited: bool,
 }
 
@@ -45,6 +48,7 @@ impl WaitDeadline {
         Self {
             ends_at: now + WAIT_TIMEOUT,
             ends_after_second_at: now + WAIT_TIMEOUT,
+            turn_ends_at: None,
             has_waited: false,
         }
     }
@@ -55,6 +59,7 @@ impl WaitDeadline {
         Self {
             ends_at: now + WAIT_MAX,
             ends_after_second_at: now + WAIT_FOR_SECOND,
+            turn_ends_at: None,
             has_waited: false,
         }
     }
@@ -88,6 +93,26 @@ impl WaitDeadline {
         Some(round.begun + 1)
     }
 
+    /// Begins a wait of a visitor whose turn is near, for the end of a sync that is due anyway.
+    /// Returns `None` if the visitor has waited for long, or the store is unavailable.
+    #[must_use]
+    pub fn begin_turn(&mut self, round: Round, now: Timestamp) -> Option<u64> {
+        let ends_at = *self.turn_ends_at.get_or_insert(now + TURN_WAIT_MAX);
+        if round.is_failing || now >= ends_at {
+            return None;
+        }
+        // Its turn may come with the last reply, and the slot with one more.
+        self.ends_at = ends_at + WAIT_MAX;
+        self.has_waited = true;
+        Some(round.ended + 1)
+    }
+
+    /// Returns the deadline of the wait for a turn, once it has begun.
+    #[must_use]
+    pub fn turn_ends_at(&self) -> Timestamp {
+        self.turn_ends_at.unwrap_or(self.ends_at)
+    }
+
     /// Ends a wait, with a reply or without. Returns whether another one is worth while.
     #[must_use]
     pub fn end(&self, has_reply: bool, round: Round) -> bool {
@@ -113,5 +138,26 @@ mod tests {
         assert_eq!(ends_after(others, true), WAIT_FOR_SECOND);
         let active = WaitDeadline::of_active(NOW);
         assert_eq!(ends_after(active, true), WAIT_TIMEOUT);
+    }
+
+    #[test]
+    fn a_wait_for_a_turn_has_one_deadline_and_ends_while_the_store_is_unavailable() {
+        let mut deadline = WaitDeadline::of_others(NOW);
+        let round = Round {
+            begun: 5,
+            ended: 4,
+            ..Round::default()
+        };
+        assert_eq!(deadline.begin_turn(round, NOW), Some(5));
+        let later = NOW + DurationMs(9_000);
+        assert_eq!(deadline.begin_turn(round, later), Some(5));
+        assert_eq!(deadline.turn_ends_at(), NOW + TURN_WAIT_MAX);
+        assert_eq!(deadline.ends_at(), NOW + TURN_WAIT_MAX + WAIT_MAX);
+        assert_eq!(deadline.begin_turn(round, NOW + TURN_WAIT_MAX), None);
+        let failing = Round {
+            is_failing: true,
+            ..round
+        };
+        assert_eq!(deadline.begin_turn(failing, later), None);
     }
 }

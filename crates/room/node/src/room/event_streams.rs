@@ -30,6 +30,7 @@ impl RoomHandle {
                     visitor: ticket.visitor,
                     ticket: Some(*ticket),
                     may_sync: false,
+                    may_wait: false,
                     gets_page: false,
                 };
                 is_open && room.is_eligible(visit)

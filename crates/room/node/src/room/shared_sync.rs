@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anteroom_room::sync_loop::{Round, WAIT_TIMEOUT, WaitDeadline};
 use anteroom_room::time::Timestamp;
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, Semaphore, watch};
 use tokio::time::{Instant, timeout_at};
 
 use super::RoomHandle;
@@ -17,6 +17,9 @@ use super::RoomHandle;
 pub(super) const fn visitor_timeout() -> Duration {
     Duration::from_millis(WAIT_TIMEOUT.0)
 }
+
+/// Most requests of a room that wait for their visitors' turns. Others are queued.
+const TURN_WAITS_MAX: usize = 1_024;
 
 /// Knowledge of the parent about this process.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -36,6 +39,8 @@ pub(super) struct Rounds {
     joined: watch::Sender<Joined>,
     /// Number of waiting visitors.
     waiting: AtomicU32,
+    /// Permits for visitors who wait for their turn.
+    turn_waits: Semaphore,
     began_at: Instant,
 }
 
@@ -66,6 +71,7 @@ impl Rounds {
                 Joined::No
             }),
             waiting: AtomicU32::new(0),
+            turn_waits: Semaphore::new(TURN_WAITS_MAX),
             began_at: Instant::now(),
         }
     }
@@ -171,5 +177,22 @@ impl RoomHandle {
         let ended = timeout_at(ends_at, rounds.wait_ended(wanted)).await;
         // After the deadline the caller decides with what is known.
         deadline.end(ended.is_ok(), *rounds.round.borrow())
+    }
+
+    /// Waits for the next reply of the parent, for a visitor whose turn is near. Returns whether
+    /// there is one, and another may be waited for.
+    pub(super) async fn wait_for_turn(&self, deadline: &mut WaitDeadline) -> bool {
+        let rounds = &self.rounds;
+        let Ok(_permit) = rounds.turn_waits.try_acquire() else {
+            return false;
+        };
+        let Some(wanted) = deadline.begin_turn(*rounds.round.borrow(), rounds.now()) else {
+            return false;
+        };
+        let mut round = rounds.round.subscribe();
+        let ended = round.wait_for(|round| round.ended >= wanted || round.is_failing);
+        timeout_at(rounds.instant(deadline.turn_ends_at()), ended)
+            .await
+            .is_ok()
     }
 }

@@ -260,6 +260,7 @@ impl Deployment {
             visitor: ticket.map_or(VisitorId(id), |ticket| ticket.visitor),
             ticket,
             may_sync: true,
+            may_wait: false,
             gets_page: false,
         };
         let mut verdict = self.rooms[node].handle_visit(visit, self.now);

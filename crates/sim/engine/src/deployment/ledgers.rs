@@ -56,6 +56,9 @@ pub(crate) struct Store {
     /// Stand-in for the ledger until a node opens it.
     empty: Ledger,
     counters: BTreeMap<CounterKey, u64>,
+    /// Time at which all was lost; `None` if it never was, or if a request has since named an
+    /// earlier record.
+    unwitnessed_since: Option<Timestamp>,
     /// Error of the clock that it shows. Nothing may depend on it.
     clock_error_ms: i64,
     down_until: Timestamp,
@@ -211,6 +214,14 @@ impl Stores {
         })
     }
 
+    /// Whether the root's record was lost, and for longer than a lease no request has named it.
+    /// That case cannot be known: the root takes the loss for a first start.
+    pub(crate) fn is_loss_unknown(&self, now: Timestamp) -> bool {
+        let ttl = self.root.role.lease_terms().ttl;
+        let since = self.root.unwitnessed_since;
+        since.is_some_and(|since| now >= since + ttl)
+    }
+
     /// Returns the seats that data centers reserve for active visitors who have no seat in their
     /// present data center.
     pub(crate) fn kept_for_movers(&self) -> u32 {
@@ -320,6 +331,7 @@ impl Store {
             }),
             empty: Ledger::new(),
             counters: BTreeMap::new(),
+            unwitnessed_since: None,
             clock_error_ms: 0,
             down_until: Timestamp::ZERO,
             free_since: None,
@@ -589,6 +601,10 @@ impl Store {
     }
 
     fn note_sync(&mut self, request: &SyncRequest, exchange: &Exchange, now: Timestamp) {
+        let epoch = self.ledger().incarnation().epoch();
+        if request.witnessed_epoch.is_some_and(|other| other != epoch) {
+            self.unwitnessed_since = None;
+        }
         if let Reply::Granted(grant) = &exchange.reply {
             let demand = request.demand.slots.saturating_sub(request.balance.seats);
             // A data center with a demand may fetch half as many slots more, and two.
@@ -640,8 +656,9 @@ impl Store {
 
     /// Brings the store back empty, as another server. The first node that reaches it puts the
     /// deployment's record back.
-    pub(crate) fn wipe(&mut self) {
+    pub(crate) fn wipe(&mut self, now: Timestamp) {
         self.become_another();
+        self.unwitnessed_since = Some(now);
         self.record = None;
         self.left.clear();
         self.version += 1;
@@ -706,7 +723,7 @@ mod tests {
             loaded.map(|loaded| loaded.is_first_start)
         };
         store.take_down(Timestamp(200_000));
-        store.wipe();
+        store.wipe(Timestamp(1));
         store.take_down(Timestamp(300_000));
         assert_eq!(first(&mut store, 250_000), None);
         assert_eq!(first(&mut store, 300_001), Some(false));

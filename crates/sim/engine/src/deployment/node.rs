@@ -125,6 +125,8 @@ pub(crate) struct Request {
     /// Deadline of its waits for the node's parent.
     pub(crate) wait_deadline: WaitDeadline,
     pub(crate) parent_waits: u8,
+    /// Whether it waits for its visitor's turn, and not for a sync of its own.
+    pub(crate) waits_for_turn: bool,
     /// Counter that it waits for, with the number once it has one.
     pub(crate) number: Option<(CounterKey, Option<u64>)>,
 }
@@ -166,6 +168,7 @@ impl Request {
             flow,
             wait_deadline: WaitDeadline::of_active(now),
             parent_waits: 0,
+            waits_for_turn: false,
             number: None,
         }
     }
@@ -209,6 +212,7 @@ pub(crate) enum NodeReply {
     Admit(Ticket),
     Queue(Option<Ticket>, QueuePosition),
     AskParent,
+    WaitForTurn,
     TakeNumber(CounterKey),
 }
 
@@ -360,6 +364,7 @@ impl Node {
             Step::Admit(ticket) => NodeReply::Admit(ticket),
             Step::Queue(ticket, place) => NodeReply::Queue(ticket, place),
             Step::SyncWithParent => NodeReply::AskParent,
+            Step::WaitForTurn => NodeReply::WaitForTurn,
             Step::TakeNumber(key) => NodeReply::TakeNumber(key),
             Step::WouldAdmit => NodeReply::MayCome,
             Step::NotActive => unreachable!("it was decided again"),

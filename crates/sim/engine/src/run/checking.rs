@@ -1,5 +1,6 @@
 //! Hands every response to the checkers, with what they may know of the visitor and the node.
 
+use anteroom_room::id::VisitorId;
 use anteroom_room::order;
 use anteroom_room::queue_position::QueueReason;
 use anteroom_room::rules::{AllocationKind, QueueingMethod};
@@ -55,6 +56,10 @@ impl Simulation {
 
     /// Checks the root's record after a write.
     pub(super) fn check_root(&mut self) {
+        if self.deployment.stores.is_loss_unknown(self.now) {
+            let until = self.now + self.longest_seat(self.now);
+            self.checkers.handle_unknown_loss(until);
+        }
         if let Some(root) = self.deployment.stores.believed_root() {
             self.checkers.check_root(root, self.now);
         }
@@ -179,21 +184,35 @@ impl Simulation {
         let (now, is_copy) = (self.now, !request.role.is_own());
         match reply {
             NodeReply::Queue(Some(ticket), position) => {
-                let node = &self.deployment.nodes[request.node as usize];
-                let response = WaitResponse {
-                    visitor: ticket.visitor,
-                    interval: position.refresh_after.unwrap_or_default(),
-                    is_copy,
-                    node: request.node,
-                    data_center: node.data_center,
-                };
-                self.checkers.handle_wait(&response, now);
+                let interval = position.refresh_after.unwrap_or_default();
+                self.note_counted(request, ticket.visitor, interval);
             }
             NodeReply::Admit(ticket) => {
                 self.checkers.handle_wait_over(ticket.visitor, is_copy, now);
             }
             _ => {}
         }
+    }
+
+    /// Records that a waiting visitor counts until its next request, which is due after `interval`.
+    pub(super) fn note_counted(
+        &mut self,
+        request: &Request,
+        visitor: VisitorId,
+        interval: DurationMs,
+    ) {
+        let node = &mut self.deployment.nodes[request.node as usize];
+        let node_now = node.clock.read(self.now);
+        let before = request.ticket.map(|ticket| ticket.last_check_in_at);
+        let response = WaitResponse {
+            visitor,
+            interval,
+            kept: before.map_or(DurationMs::ZERO, |before| node_now.since(before)),
+            is_copy: !request.role.is_own(),
+            node: request.node,
+            data_center: node.data_center,
+        };
+        self.checkers.handle_wait(&response, self.now);
     }
 
     /// Checks a visitor who was queued. `rank` is the rank of a waiting visitor, and `None` for a

@@ -151,7 +151,7 @@ impl Simulation {
 
     /// Returns the longest seat of all rules until this time. A change of the session after the
     /// ledgers noticed a fault does not excuse its effects.
-    fn longest_seat(&self, until: Timestamp) -> DurationMs {
+    pub(super) fn longest_seat(&self, until: Timestamp) -> DurationMs {
         let elapsed = until.since(self.scenario.starts_at);
         let earlier = self.scenario.faults.iter();
         let earlier = earlier.filter(|fault| fault.at <= elapsed);
@@ -257,7 +257,7 @@ impl Simulation {
         let stores = &mut self.deployment.stores;
         match kind {
             FaultKind::StoreDown { store, lasts } => stores.at(store).take_down(now + lasts),
-            FaultKind::StoreWiped { store } => stores.at(store).wipe(),
+            FaultKind::StoreWiped { store } => stores.at(store).wipe(self.now),
             FaultKind::StoreLosesWrites { store, last } => stores.at(store).lose_writes(last, now),
             FaultKind::StoreClockSteps { store, by_ms } => stores.at(store).step_clock(by_ms),
             _ => {}

@@ -11,7 +11,7 @@ use super::visiting::code_of;
 use crate::deployment::node::{NodeReply, Request, Role, Sent, VisitorState};
 use crate::measure::{Announcement, Entry};
 use crate::rng::Draw;
-use crate::visitors::{CopyUse, Phase, TicketCopy};
+use crate::visitors::{CopyUse, Phase, THROTTLED_TO, TicketCopy};
 
 /// Delay of a poll after its interval: the network and a busy phone.
 const LATE_FROM: DurationMs = DurationMs(20);
@@ -82,6 +82,7 @@ impl Simulation {
             NodeReply::Pass
             | NodeReply::MayCome
             | NodeReply::AskParent
+            | NodeReply::WaitForTurn
             | NodeReply::TakeNumber(_) => self.show_page(request, None),
         }
     }
@@ -98,7 +99,10 @@ impl Simulation {
                 let visitor = request.owner;
                 return self.plan(self.now + late, Event::SendsRequest { visitor });
             }
-            NodeReply::Pass | NodeReply::AskParent | NodeReply::TakeNumber(_) => None,
+            NodeReply::Pass
+            | NodeReply::AskParent
+            | NodeReply::WaitForTurn
+            | NodeReply::TakeNumber(_) => None,
         };
         self.hold_turn(request.owner, ticket);
     }
@@ -163,7 +167,11 @@ impl Simulation {
             self.measure.handle_position(position);
         }
         let late = visitor.rng.between(LATE_FROM, LATE_TO);
-        let next_at = now + position.refresh_after.unwrap_or(NO_SHOW_WITHIN) + late;
+        let mut interval = position.refresh_after.unwrap_or(NO_SHOW_WITHIN);
+        if visitor.is_throttled {
+            interval = interval.max(THROTTLED_TO);
+        }
+        let next_at = now + interval + late;
         let next = next_at.min(visitor.leaves_at);
         self.plan(next, Event::SendsRequest { visitor: key });
         if is_first {

@@ -90,10 +90,36 @@ impl Simulation {
         self.hurry(index);
     }
 
+    /// Parks a request of a visitor whose turn is near until the next reply of the parent.
+    pub(super) fn park_for_turn(&mut self, mut request: Request) {
+        let index = request.node;
+        let round = self.deployment.nodes[index as usize].sync_loop.round();
+        let Some(wanted) = request.wait_deadline.begin_turn(round, self.now) else {
+            request.flow.end_wait_for_turn();
+            self.decide(request);
+            return;
+        };
+        request.waits_for_turn = true;
+        let gives_up_at = request.wait_deadline.turn_ends_at();
+        let visitor = request.flow.visitor();
+        self.note_counted(&request, visitor, gives_up_at.since(self.now));
+        let key = self.parked.insert(request);
+        let node = &mut self.deployment.nodes[index as usize];
+        node.waiting.push((key, wanted));
+        self.plan(gives_up_at, Event::WaitEnds { request: key });
+    }
+
     /// Continues a request whose wait is over.
     pub(super) fn end_wait(&mut self, mut request: Request, is_answered: bool) {
         let index = request.node;
         let round = self.deployment.nodes[index as usize].sync_loop.round();
+        if std::mem::take(&mut request.waits_for_turn) {
+            if !is_answered {
+                request.flow.end_wait_for_turn();
+            }
+            self.resume(request);
+            return;
+        }
         let may_ask_again = request.wait_deadline.end(is_answered, round);
         self.note(|deployment| {
             let (name, visitor) = (deployment.name_of(index), request.owner.index);

@@ -197,6 +197,7 @@ impl Simulation {
         let wants_sync = node.sync_loop.is_sync_requested();
         match reply {
             NodeReply::AskParent => self.park(request),
+            NodeReply::WaitForTurn => self.park_for_turn(request),
             NodeReply::TakeNumber(key) => self.take_number(request, key),
             reply => self.handle_reply(&request, reply, met_as, now),
         }
@@ -346,7 +347,7 @@ impl Simulation {
 /// Whether a slot was taken, or requested in vain.
 fn is_use(request: &Request, reply: &NodeReply) -> bool {
     match reply {
-        NodeReply::Admit(_) | NodeReply::AskParent => true,
+        NodeReply::Admit(_) | NodeReply::AskParent | NodeReply::WaitForTurn => true,
         // It may have come from another data center and got its first seat here.
         NodeReply::Renewed(renewed) => request
             .ticket
@@ -366,6 +367,7 @@ pub(super) fn code_of(reply: &NodeReply, met_as: VisitorState) -> u64 {
         NodeReply::AskParent => 4,
         NodeReply::TakeNumber(_) => 5,
         NodeReply::MayCome => 6,
+        NodeReply::WaitForTurn => 7,
     };
     let met_as = match met_as {
         VisitorState::Active => 0,

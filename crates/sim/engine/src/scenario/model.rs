@@ -109,6 +109,9 @@ pub struct Behaviour {
     /// Share of visitors whose page is in the background when their turn comes: they come back a
     /// while later.
     pub away: f64,
+    /// Share of visitors whose browser sends a request for the position once a minute at most, as
+    /// browsers do with pages in the background.
+    pub throttled: f64,
     /// Share of requests that reach another node of the data center than the last one.
     pub changes_node: f64,
     /// Share of requests that reach another data center.

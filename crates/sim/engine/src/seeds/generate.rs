@@ -97,7 +97,7 @@ pub fn scenario(seed: u64) -> Scenario {
         data_centers,
         faults,
     };
-    held_turns(crowds::gather(flickers::flicker(scenario)))
+    throttled(held_turns(crowds::gather(flickers::flicker(scenario))))
 }
 
 /// Returns the time until the seats expire that are given just before the last fault.
@@ -284,6 +284,13 @@ fn held_turns(mut scenario: Scenario) -> Scenario {
     scenario
 }
 
+/// Makes browsers throttle pages in a sixth of the seeds. Nothing else of a seed changes.
+fn throttled(mut scenario: Scenario) -> Scenario {
+    let mut rng = SimRng::new(scenario.seed, Purpose::Throttled);
+    scenario.rooms[0].behaviour.throttled = sometimes(&mut rng, 1.0 / 6.0, 0.6);
+    scenario
+}
+
 /// Returns a number in a share of all cases, and 0 in the others.
 fn sometimes(rng: &mut SimRng, in_share: f64, most: f64) -> f64 {
     if rng.chance(in_share) {
@@ -310,6 +317,7 @@ fn behaviour(rng: &mut SimRng, session: DurationMs) -> Behaviour {
         patience: rng.chance(0.3).then_some(DurationMs::from_secs(20)),
         no_shows: sometimes(rng, 0.3, 0.5),
         away: 0.0,
+        throttled: 0.0,
         changes_node: sometimes(rng, 0.5, 1.0),
         changes_data_center: sometimes(rng, 0.4, 0.7),
         without_cookies: sometimes(rng, 0.2, 0.4),

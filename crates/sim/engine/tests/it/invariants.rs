@@ -24,6 +24,7 @@ fn steady() -> Behaviour {
         patience: None,
         no_shows: 0.0,
         away: 0.0,
+        throttled: 0.0,
         changes_node: 0.0,
         changes_data_center: 0.0,
         without_cookies: 0.0,

@@ -110,3 +110,52 @@ fn a_hundred_thousand_enter_nearly_in_arrival_order() {
     assert!(stats.order_inversion_ms_p99 <= Some(4_500));
     assert!(stats.order_inversion_ms_max <= Some(10_000));
 }
+
+/// Runs a room that is always full. A tenth of its visitors have pages in the background, which
+/// send a request once a minute.
+fn with_slow_refreshes(seats: u32, per_second: f64, length: &str) -> Outcome {
+    let visitors = format!(
+        r#"
+name = "background"
+about = "A tenth of the pages are in the background."
+length = "{length}"
+
+[room.launch]
+total_active_users = {seats}
+new_users_per_minute = 1000
+session_duration = "1m"
+
+[[room.launch.arrivals]]
+kind = "constant"
+per_second = {per_second}
+
+[room.launch.visitors]
+pages = 3
+think_time = "10s"
+patience = "10m"
+changes_node = 0.5
+throttled = 0.1
+"#
+    );
+    let outcome = run(&visitors);
+    assert!(outcome.violations.is_empty(), "{:?}", outcome.violations);
+    outcome
+}
+
+#[test]
+fn who_refreshes_slowly_is_admitted_with_its_next_request_where_many_are() {
+    let outcome = with_slow_refreshes(300, 8.0, "20m");
+    // Its turn comes at any moment of its interval of a minute. Without the wait for its turn
+    // others went in before it for more than seven minutes.
+    assert!(outcome.stats.passed_over_ms_max <= Some(65_000));
+    // As without such visitors: no slot waits for them.
+    assert!(outcome.stats.fill_while_overloaded >= Some(0.96));
+}
+
+#[test]
+fn a_slot_waits_for_who_refreshes_slowly_where_few_are_admitted() {
+    let outcome = with_slow_refreshes(6, 0.25, "40m");
+    // Its turn comes, no slot comes free while its request waits, and one is kept for the next.
+    assert!(outcome.stats.passed_over_ms_max <= Some(200_000));
+    assert!(outcome.stats.fill_while_overloaded >= Some(0.8));
+}

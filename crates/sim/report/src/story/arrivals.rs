@@ -250,6 +250,7 @@ impl LeasingNodes {
             visitor: VisitorId(self.visitors.to_le_bytes()),
             ticket: None,
             may_sync: true,
+            may_wait: false,
             gets_page: false,
         };
         for _ in 0..5 {

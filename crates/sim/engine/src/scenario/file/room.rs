@@ -54,6 +54,7 @@ const fn share(name: &'static str) -> Key<Number> {
 const SECOND_TAB: Key<Number> = share("second_tab");
 const NO_SHOWS: Key<Number> = share("no_shows");
 const AWAY: Key<Number> = share("away");
+const THROTTLED: Key<Number> = share("throttled");
 const CHANGES_NODE: Key<Number> = share("changes_node");
 const CHANGES_DATA_CENTER: Key<Number> = share("changes_data_center");
 const WITHOUT_COOKIES: Key<Number> = share("without_cookies");
@@ -123,6 +124,7 @@ fn read_behaviour(mut table: Table<'_>) -> Behaviour {
         patience: table.optional(&PATIENCE),
         no_shows: table.defaulted(&NO_SHOWS),
         away: table.defaulted(&AWAY),
+        throttled: table.defaulted(&THROTTLED),
         changes_node: table.defaulted(&CHANGES_NODE),
         changes_data_center: table.defaulted(&CHANGES_DATA_CENTER),
         without_cookies: table.defaulted(&WITHOUT_COOKIES),

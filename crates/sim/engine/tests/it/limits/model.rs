@@ -215,6 +215,7 @@ impl Model {
             visitor: ticket.map_or(VisitorId(visitor), |ticket| ticket.visitor),
             ticket,
             may_sync: true,
+            may_wait: false,
             gets_page: false,
         };
         let mut verdict = self.room.handle_visit(visit, self.now);
