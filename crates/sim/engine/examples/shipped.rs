@@ -37,9 +37,9 @@ fn main() {
     });
     println!(
         "| scenario | first in line though free | queueing began at | fill | decision, p50, p99 | \
-         inversion, p99 | announced waits: right, early, late, unknown, risen | \
+         inversion, p99 | most in a second | announced waits: right, early, late, unknown, risen | \
          violated invariants |\n\
-         | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
+         | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |"
     );
     let done = done.into_inner().unwrap_or_default();
     for shipped in jobs {
@@ -59,13 +59,14 @@ fn row(stats: &RunStatistics) -> String {
         share.map_or_else(|| "-".to_owned(), |share| format!("{:.1} %", share * 100.0))
     };
     format!(
-        "{:.3} % | {} | {} | {} ms, {} ms | {:.1} s | {}",
+        "{:.3} % | {} | {} | {} ms, {} ms | {:.1} s | {} | {}",
         stats.queued_although_free_and_first * 100.0,
         percent(stats.utilization_at_first_queue),
         percent(stats.fill_while_overloaded),
         stats.added_latency_ms_p50,
         stats.added_latency_ms_p99,
         stats.order_inversion_ms_p99.unwrap_or(0) as f64 / 1_000.0,
+        stats.admitted_in_a_second_max,
         stats.announced_waits.map_or_else(
             || "-".to_owned(),
             |waits| [

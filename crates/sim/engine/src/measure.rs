@@ -277,6 +277,7 @@ impl Measure {
         let mut stats = self.stats;
         (stats.inside_max, stats.above_seats) = checkers.seats.highest();
         (stats.admitted_in_a_minute_max, stats.above_rate) = checkers.rate.highest();
+        stats.admitted_in_a_second_max = checkers.rate.most_in_a_second();
         let share = |count: u64| count as f64 / stats.visitors.max(1) as f64;
         stats.queued_although_free = share(self.queued_although_free);
         stats.queued_although_free_and_first = share(self.queued_although_free_and_first);

@@ -46,6 +46,8 @@ pub struct RunStatistics {
     pub above_seats: u32,
     /// Most admissions in a calendar minute.
     pub admitted_in_a_minute_max: u32,
+    /// Most admissions in any second of true time.
+    pub admitted_in_a_second_max: u32,
     /// Largest excess over `new_users_per_minute`; 0 = never.
     pub above_rate: u32,
     /// Share of new visitors who were queued although a seat and an admission were free somewhere.

@@ -21,6 +21,7 @@ pub(crate) struct Rate {
     limit: u32,
     count_max: u32,
     above_max: u32,
+    second_max: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -114,6 +115,7 @@ impl Rate {
             limit,
             count_max: 0,
             above_max: 0,
+            second_max: 0,
         }
     }
 
@@ -147,6 +149,7 @@ impl Rate {
             self.recent.pop_front();
         }
         self.recent.push_back(now);
+        self.second_max = self.second_max.max(self.second.count(&self.recent, now));
         let second = self.second.excess(&self.recent, now);
         second.or_else(|| self.minute.excess(&self.recent, now))
     }
@@ -168,6 +171,11 @@ impl Rate {
 
     pub(crate) fn limit(&self) -> u32 {
         self.limit
+    }
+
+    /// Returns the most admissions of any second.
+    pub(crate) fn most_in_a_second(&self) -> u32 {
+        self.second_max
     }
 
     /// Returns the most admissions of a minute, and the largest excess over the limit.

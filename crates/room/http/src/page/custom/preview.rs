@@ -187,6 +187,17 @@ mod tests {
     }
 
     #[test]
+    fn a_page_of_very_many_elements_is_checked_in_part() {
+        for body in ["<div>".repeat(200_000), "<p>a</p>\n".repeat(100_000)] {
+            let found = remarks(&page(&body));
+            let last = found
+                .iter()
+                .find(|odd| odd.message.contains("2000 elements"));
+            assert!(last.is_some(), "{found:?}");
+        }
+    }
+
+    #[test]
     fn the_template_of_the_docs_has_no_remarks() {
         let docs = include_str!("../../../../../../docs/how-to/custom-page.md");
         let (_, rest) = docs.split_once("```html\n").unwrap();

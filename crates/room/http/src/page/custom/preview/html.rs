@@ -29,9 +29,28 @@ pub(super) struct Parsed {
     pub(super) elements: Vec<Element>,
 }
 
+/// Most elements of a page that are checked. The time for nested ones grows with their square.
+const ELEMENTS_MAX: usize = 2_000;
+
+/// Part of a page that is parsed at a time, in bytes.
+const CHUNK: usize = 4_096;
+
 /// Parses a page as a browser does.
 pub(super) fn parse(page: &str) -> Parsed {
-    parse_document(Sink::default(), ParseOpts::default()).one(page)
+    let mut parser = parse_document(Sink::default(), ParseOpts::default());
+    let mut rest = page;
+    while !rest.is_empty() {
+        let (chunk, after) = rest.split_at(rest.floor_char_boundary(CHUNK));
+        parser.process(StrTendril::from(chunk));
+        rest = after;
+        let sink = &parser.tokenizer.sink.sink;
+        if sink.parsed.borrow().elements.len() > ELEMENTS_MAX {
+            let what = format!("more than {ELEMENTS_MAX} elements; the rest was not checked");
+            sink.parse_error(what.into());
+            break;
+        }
+    }
+    parser.finish()
 }
 
 /// Node: an element, or another one without a name.
