@@ -142,7 +142,7 @@ pub struct Remembered {
 }
 
 /// Returns the longest time until a visitor's next refresh is overdue.
-pub(crate) fn overdue_after(interval: DurationMs) -> DurationMs {
+fn overdue_after(interval: DurationMs) -> DurationMs {
     interval + DurationMs(interval.0 / LATE_DIVISOR) + OVERDUE
 }
 

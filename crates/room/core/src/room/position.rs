@@ -60,7 +60,7 @@ impl Room {
             ask_after
         };
         let ask_after = self.soon_enough(ask_after);
-        let counted_until = self.count(visit, rank, ask_after, (ahead, expected), now);
+        let counted_until = self.count(visit, rank, ask_after, now);
         let is_counted = !has_order || is_counted(arrived_at, now);
         let announced = if has_order && is_counted {
             let before = visit
@@ -130,7 +130,6 @@ impl Room {
         visit: Visit,
         rank: Timestamp,
         ask_after: DurationMs,
-        place: (u32, Option<WaitRange>),
         now: Timestamp,
     ) -> Option<Timestamp> {
         let ticket = visit.ticket?;
@@ -143,7 +142,6 @@ impl Room {
         } else {
             ask_after
         };
-        let interval = self.interval_kept(&ticket, interval, place, now);
         Some(self.waiting.handle_refresh(&ticket, rank, interval, now))
     }
 

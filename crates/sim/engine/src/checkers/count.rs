@@ -18,8 +18,6 @@ const SETTLED_AFTER: DurationMs = DurationMs::from_secs(10);
 const LAG: DurationMs = DurationMs::from_secs(3);
 /// Time until the root knows the visitors that a node counts: a period of each level.
 const REPORTED_AFTER: DurationMs = DurationMs(1_500);
-/// Longest interval for which a visitor counts.
-const KEPT_MAX: DurationMs = DurationMs::from_secs(60);
 /// Divisor of the share by which a count may differ from the truth: a twentieth.
 const SHARE: u32 = 20;
 /// Number by which a small count may differ from the truth besides.
@@ -77,7 +75,7 @@ impl Counts {
 /// Returns the time after a response by which a visitor who was to refresh after `interval` is
 /// overdue: a quarter late, a second and a half, and the grid of counts, which gets coarser.
 pub(super) fn overdue_after(interval: DurationMs) -> DurationMs {
-    let late = late_after(interval).0;
+    let late = interval.0 + interval.0 / 4 + 1_000;
     let grid = match late {
         ..=4_000 => 500,
         4_001..=8_000 => 1_000,
@@ -86,19 +84,12 @@ pub(super) fn overdue_after(interval: DurationMs) -> DurationMs {
     DurationMs(late + 500 + grid)
 }
 
-fn late_after(interval: DurationMs) -> DurationMs {
-    DurationMs(interval.0 + interval.0 / 4 + 1_000)
-}
-
 /// Response that queued a visitor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WaitResponse {
     pub(crate) visitor: VisitorId,
     /// Time after which the visitor is to refresh.
     pub(crate) interval: DurationMs,
-    /// Time since its last request. A visitor who refreshes more slowly than the replies say may
-    /// count for longer.
-    pub(crate) kept: DurationMs,
     /// Whether a copy of the ticket was sent.
     pub(crate) is_copy: bool,
     /// Node that responded, and its data center.
@@ -110,12 +101,8 @@ impl Checkers {
     /// Records a response that queued a visitor who had brought its ticket back.
     pub(crate) fn handle_wait(&mut self, response: &WaitResponse, now: Timestamp) {
         let is_root_far = self.is_root_far;
-        let mut overdue_at = now + overdue_after(response.interval);
-        if response.kept > late_after(response.interval) {
-            overdue_at = now + overdue_after(response.kept.min(KEPT_MAX));
-            self.handle_late_request(overdue_at);
-        }
         let counts = &mut self.counts;
+        let overdue_at = now + overdue_after(response.interval);
         let known = counts.waiting.get(&response.visitor);
         let overdue_at = known.map_or(overdue_at, |known| known.overdue_at.max(overdue_at));
         let elsewhere =

@@ -63,8 +63,6 @@ pub(super) struct Recovery {
     spare_since: Option<Timestamp>,
     /// Time since which a slot has been free without an admission.
     unused_since: Option<Timestamp>,
-    /// Time until which a slot may be reserved for a visitor who refreshes slowly.
-    kept_until: Timestamp,
     has_complained: bool,
     admitted_at: Option<Timestamp>,
 }
@@ -207,17 +205,8 @@ impl Checkers {
         }
     }
 
-    /// Records a request of a waiting visitor that came much later than the reply before said. A
-    /// slot may be reserved for its next one.
-    pub(crate) fn handle_late_request(&mut self, overdue_at: Timestamp) {
-        self.recovery.kept_until = self.recovery.kept_until.max(overdue_at);
-    }
-
     /// Checks a waiting visitor who was queued because others go first.
     pub(crate) fn check_held_back(&mut self, now: Timestamp) {
-        if now < self.recovery.kept_until + self.slack() {
-            return;
-        }
         let since = self.recovery.unused_since;
         let longest = RESERVED_MAX.max(self.overdue_after) + self.slack();
         if since.is_some_and(|since| now.since(since) >= longest) && self.keeps_limits {

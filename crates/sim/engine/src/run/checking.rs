@@ -201,13 +201,10 @@ impl Simulation {
         visitor: VisitorId,
         interval: DurationMs,
     ) {
-        let node = &mut self.deployment.nodes[request.node as usize];
-        let node_now = node.clock.read(self.now);
-        let before = request.ticket.map(|ticket| ticket.last_check_in_at);
+        let node = &self.deployment.nodes[request.node as usize];
         let response = WaitResponse {
             visitor,
             interval,
-            kept: before.map_or(DurationMs::ZERO, |before| node_now.since(before)),
             is_copy: !request.role.is_own(),
             node: request.node,
             data_center: node.data_center,
