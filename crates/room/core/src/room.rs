@@ -370,10 +370,11 @@ impl Room {
             self.waiting.clear(now);
         }
         let (before, after) = (old.limits, rules.limits);
-        if after.total_active_users < before.total_active_users
-            || after.new_users_per_minute < before.new_users_per_minute
-        {
-            self.limits_lowered_at = Some(now);
+        if after != before {
+            let is_lower = after.total_active_users < before.total_active_users
+                || after.new_users_per_minute < before.new_users_per_minute;
+            // A limit that was raised again is no reason any more.
+            self.limits_lowered_at = is_lower.then_some(now);
         }
         if old.allocation != rules.allocation || old.limits != rules.limits {
             self.allocator = AnyAllocator::new(rules.allocation);

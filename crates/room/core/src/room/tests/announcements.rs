@@ -153,6 +153,16 @@ fn whatever_becomes_worse_has_a_reason() {
     });
     let lowered = announced(&pair, before, 99, 600);
     assert_eq!(lowered.rise, Some(Rise::LimitLowered));
+    pair.change_rules(rules);
+    let raised_again = announced(&pair, before, 99, 600);
+    assert_eq!(raised_again.rise, Some(Rise::Slower));
+    pair.change_rules(Rules {
+        limits: Limits {
+            new_users_per_minute: 50,
+            ..rules.limits
+        },
+        ..rules
+    });
     let better_again = announced(&pair, lowered, 99, 400);
     assert_eq!(better_again.rise, None);
 }
