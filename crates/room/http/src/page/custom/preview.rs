@@ -90,6 +90,10 @@ fn elements(all: &[Element]) -> Vec<(usize, String)> {
     let is_script = |element: &&Element| element.is_script_of_ours;
     let script = all.iter().position(|element| is_script(&element));
     let mut odd = Vec::new();
+    if script.is_none() {
+        let what = "{{{anteroomScript}}} is where no script runs, such as in a comment";
+        odd.push((1, what.to_owned()));
+    }
     let mut has_button = false;
     for (at, element) in all.iter().enumerate() {
         let Some(id) = element.id.strip_prefix(PREFIX) else {
@@ -194,6 +198,19 @@ mod tests {
                 .iter()
                 .find(|odd| odd.message.contains("2000 elements"));
             assert!(last.is_some(), "{found:?}");
+        }
+    }
+
+    #[test]
+    fn a_script_that_does_not_run_is_odd() {
+        for body in [
+            "<!-- {{{anteroomScript}}} -->",
+            "<textarea>{{{anteroomScript}}}</textarea>",
+        ] {
+            let body = format!("<button id=\"anteroom-go\">Go</button>{body}");
+            let found = remarks(&page(&body));
+            let is_named = |odd: &Mistake| odd.message.contains("where no script runs");
+            assert!(found.iter().any(is_named), "{found:?}");
         }
     }
 
