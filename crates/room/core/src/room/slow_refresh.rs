@@ -15,6 +15,9 @@ use crate::watermark::people_before;
 /// Longest wait of a request for its turn: shorter than what clients and proxies allow.
 pub const TURN_WAIT_MAX: DurationMs = DurationMs(10_000);
 
+/// Time for which such a request counts at least: a few replies of the parent.
+const COUNTS_UNTIL: DurationMs = DurationMs(1_000);
+
 impl Room {
     /// Whether a visitor with this ticket refreshes so slowly that it would miss its turn.
     pub(super) fn refreshes_slowly(&mut self, ticket: &Ticket, now: Timestamp) -> bool {
@@ -35,9 +38,10 @@ impl Room {
         if ahead > 0 && refresh_before_turn(ahead, &self.snapshot.slots_ahead) > TURN_WAIT_MAX {
             return false;
         }
-        if !self.waiting.is_counted(&ticket, now) {
+        // It may hang up at any time, so it counts from one reply of the parent to the next.
+        if !self.waiting.is_counted(&ticket, now + COUNTS_UNTIL) {
             self.waiting
-                .handle_refresh(&ticket, rank, TURN_WAIT_MAX, now);
+                .handle_refresh(&ticket, rank, COUNTS_UNTIL, now);
         }
         true
     }

@@ -102,7 +102,8 @@ impl Simulation {
         request.waits_for_turn = true;
         let gives_up_at = request.wait_deadline.turn_ends_at();
         let visitor = request.flow.visitor();
-        self.note_counted(&request, visitor, gives_up_at.since(self.now));
+        let counts = DurationMs(1_000).min(gives_up_at.since(self.now));
+        self.note_counted(&request, visitor, counts);
         let key = self.parked.insert(request);
         let node = &mut self.deployment.nodes[index as usize];
         node.waiting.push((key, wanted));
