@@ -25,6 +25,7 @@ mod visit;
 use alloc::vec::Vec;
 
 use crate::allocation::{AnyAllocator, CounterKey};
+use crate::estimate::PAGE_RELOAD;
 use crate::hash::LotteryKey;
 use crate::id::{DataCenterId, Epoch, Incarnation, NodeId, VisitorId};
 use crate::inversion::Inversions;
@@ -200,6 +201,8 @@ pub struct Room {
     forecast: WaitForecast,
     /// Last time at which an operator lowered a limit.
     limits_lowered_at: Option<Timestamp>,
+    /// Time until which pages come back that a rejecting room did not count.
+    counting_until: Timestamp,
     /// Whether the newest request reported waiting visitors.
     reports_waiting: bool,
     origin: OriginHealth,
@@ -257,6 +260,7 @@ impl Room {
             lottery: Lottery::default(),
             habits: Habits::default(),
             limits_lowered_at: None,
+            counting_until: Timestamp::ZERO,
             forecast: WaitForecast::default(),
             reports_waiting: false,
             origin: OriginHealth::default(),
@@ -368,6 +372,11 @@ impl Room {
         if is_drawn && (old.opens_at != rules.opens_at || old.draw != rules.draw) {
             // Ranks change; tickets bring their visitors back with the next refresh.
             self.waiting.clear(now);
+        }
+        let rejects = |rules: &Rules| rules.queueing_method == QueueingMethod::Reject;
+        if rejects(&old) && !rejects(&rules) {
+            // It counted nobody, and pages of a rejecting room check at this interval.
+            self.counting_until = now + PAGE_RELOAD + announcement::COUNTED_AFTER;
         }
         let (before, after) = (old.limits, rules.limits);
         if after != before {

@@ -15,7 +15,7 @@ use crate::watermark::BUCKET;
 
 /// Time after a second of arrival until all its visitors are counted: the page polls after a
 /// second, and a report takes up to two and a half to reach the root and come back.
-const COUNTED_AFTER: DurationMs = DurationMs(4_000);
+pub(super) const COUNTED_AFTER: DurationMs = DurationMs(4_000);
 /// Part of a wait by which it may differ from what was announced.
 const SAME_WAIT_PART: u64 = 10;
 /// Part of a position by which it may be later than what was announced. A position must be right

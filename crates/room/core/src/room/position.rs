@@ -61,7 +61,8 @@ impl Room {
         };
         let ask_after = self.soon_enough(ask_after);
         let counted_until = self.count(visit, rank, ask_after, now);
-        let is_counted = !has_order || is_counted(arrived_at, now);
+        let are_all_counted = is_counted(arrived_at, now) && now >= self.counting_until;
+        let is_counted = !has_order || are_all_counted;
         let announced = if has_order && is_counted {
             let before = visit
                 .ticket

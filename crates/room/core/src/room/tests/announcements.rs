@@ -202,3 +202,28 @@ fn first_announcements_are_compared_with_admissions() {
     let PromiseCounts { right, early, late } = pair.room.counters().promises;
     assert_eq!((right, early, late), (2, 1, 1));
 }
+
+#[test]
+fn after_a_rejecting_room_all_are_counted_when_their_pages_have_checked() {
+    let mut pair = Pair::new(rules(1, 100));
+    pair.admit();
+    let mut ticket = pair.queue(None).0;
+    pair.sync();
+    let fifo = *pair.room.rules();
+    pair.wait(6_000);
+    assert!(pair.queue(Some(ticket)).1.is_counted);
+    pair.change_rules(Rules {
+        queueing_method: QueueingMethod::Reject,
+        ..fifo
+    });
+    pair.wait(45_000);
+    pair.change_rules(fifo);
+    pair.sync();
+    for (ms, is_counted) in [(1_000, false), (32_000, false), (1_500, true)] {
+        pair.wait(ms);
+        pair.sync();
+        let (next, position) = pair.queue(Some(ticket));
+        assert_eq!(position.is_counted, is_counted, "{ms} ms later");
+        ticket = next;
+    }
+}
