@@ -27,6 +27,8 @@ pub(super) struct Parsed {
     /// Errors with their lines.
     pub(super) errors: Vec<(usize, String)>,
     pub(super) elements: Vec<Element>,
+    /// Whether the page has more elements than are checked.
+    pub(super) is_cut: bool,
 }
 
 /// Most elements of a page that are checked. The time for nested ones grows with their square.
@@ -47,6 +49,7 @@ pub(super) fn parse(page: &str) -> Parsed {
         if sink.parsed.borrow().elements.len() > ELEMENTS_MAX {
             let what = format!("more than {ELEMENTS_MAX} elements; the rest was not checked");
             sink.parse_error(what.into());
+            sink.parsed.borrow_mut().is_cut = true;
             break;
         }
     }
