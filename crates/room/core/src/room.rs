@@ -122,8 +122,8 @@ pub enum Verdict {
     Queue(Option<Ticket>, QueuePosition),
     /// Sync with the parent now, then visit again with `may_sync` unset.
     SyncWithParent,
-    /// Wait for the next reply of the parent, then visit again. The visitor sends requests seldom,
-    /// and its turn is near.
+    /// Wait for the next reply of the parent, then visit again. The visitor refreshes slowly, and
+    /// its turn is near.
     WaitForTurn,
     /// Take the next number of this counter to [`Room::handle_number`].
     TakeNumber(CounterKey),

@@ -148,6 +148,18 @@ impl Pair {
             gets_page: intent == Intent::Enter,
             intent,
         });
+        match self.decide(&mut flow) {
+            Step::WaitForTurn => {
+                // The next syncs bring no slot.
+                flow.end_wait_for_turn();
+                self.decide(&mut flow)
+            }
+            step => step,
+        }
+    }
+
+    /// Decides up to the first step that is final or waits for a turn.
+    fn decide(&mut self, flow: &mut RequestFlow) -> Step {
         loop {
             match flow.decide(&mut self.room, self.now) {
                 Step::NotActive => {}
@@ -155,9 +167,7 @@ impl Pair {
                     self.sync();
                     flow.set_may_sync(false);
                 }
-                // The next syncs bring no slot.
-                Step::WaitForTurn => flow.end_wait_for_turn(),
-                done => return done,
+                step => return step,
             }
         }
     }

@@ -62,6 +62,9 @@ enum Leg {
     Written(Outcome),
 }
 
+/// Time for which a visitor counts whose request waits for its turn: until after the next reply.
+const COUNTS_BETWEEN_REPLIES: DurationMs = DurationMs(1_000);
+
 impl Leg {
     fn is_for_store(&self) -> bool {
         matches!(self, Self::Load | Self::Write(_))
@@ -102,8 +105,8 @@ impl Simulation {
         request.waits_for_turn = true;
         let gives_up_at = request.wait_deadline.turn_ends_at();
         let visitor = request.flow.visitor();
-        let counts = DurationMs(1_000).min(gives_up_at.since(self.now));
-        self.note_counted(&request, visitor, counts);
+        let counts_for = COUNTS_BETWEEN_REPLIES.min(gives_up_at.since(self.now));
+        self.note_counted(&request, visitor, counts_for);
         let key = self.parked.insert(request);
         let node = &mut self.deployment.nodes[index as usize];
         node.waiting.push((key, wanted));

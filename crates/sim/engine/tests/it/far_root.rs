@@ -27,10 +27,14 @@ fn simulate(seats: u32, method: &str, one_way_ms: u32) -> Outcome {
          [room.shop.visitors]\npages = 3\nthink_time = \"20s\"\npatience = \"5m\"\n\
          changes_node = 0.5\n"
     );
+    run_text(&text)
+}
+
+fn run_text(text: &str) -> Outcome {
     let text = ScenarioText {
-        source: "far-root",
-        name: "far-root",
-        text: &text,
+        source: "scenario.toml",
+        name: "scenario",
+        text,
         folder: None,
     };
     let scenario = text
@@ -68,17 +72,7 @@ fn a_far_root_costs_random_at_most_three_percent_of_the_fill() {
 
 #[test]
 fn a_quiet_room_queues_nobody_for_a_far_root() {
-    let text = include_str!("../../scenarios/slow-ramp-to-95-percent.toml");
-    let text = ScenarioText {
-        source: "slow-ramp",
-        name: "slow-ramp",
-        text,
-        folder: None,
-    };
-    let scenario = text
-        .read(&[])
-        .unwrap_or_else(|problems| panic!("{problems}"));
-    let outcome = run(&scenario, 0, AllocationKind::Leases, &mut |_| {});
+    let outcome = run_text(include_str!("../../scenarios/slow-ramp-to-95-percent.toml"));
     assert_eq!(outcome.stats.queued_although_free_and_first, 0.0);
 }
 
@@ -94,16 +88,7 @@ fn the_first_visitor_after_a_pause_is_not_queued() {
          session_duration = \"10s\"\ndisable_session_renewal = true\n\
          [[room.shop.arrivals]]\nkind = \"constant\"\nfrom = \"1m\"\nper_second = 0.02\n\
          [room.shop.visitors]\npages = 1\n";
-    let text = ScenarioText {
-        source: "pauses",
-        name: "pauses",
-        text,
-        folder: None,
-    };
-    let scenario = text
-        .read(&[])
-        .unwrap_or_else(|problems| panic!("{problems}"));
-    let outcome = run(&scenario, 0, AllocationKind::Leases, &mut |_| {});
+    let outcome = run_text(text);
     assert_eq!(outcome.violations, []);
     assert!(outcome.stats.visitors > 400);
     assert_eq!(outcome.stats.queued, 0);

@@ -32,20 +32,6 @@ fn flow(ticket: Ticket) -> RequestFlow {
     })
 }
 
-/// Decides up to the first step that is final or waits for a turn.
-fn decide(flow: &mut RequestFlow, pair: &mut Pair) -> Step {
-    loop {
-        match flow.decide(&mut pair.room, pair.now) {
-            Step::NotActive => {}
-            Step::SyncWithParent => {
-                pair.sync();
-                flow.set_may_sync(false);
-            }
-            step => return step,
-        }
-    }
-}
-
 fn advance(pair: &mut Pair, secs: u64) {
     for _ in 0..secs * 2 {
         pair.wait(500);
@@ -59,19 +45,16 @@ fn a_late_request_waits_for_the_turn_and_a_punctual_one_is_queued() {
     let mut request = flow(punctual);
     pair.wait(2_000);
     pair.sync();
-    assert!(matches!(
-        decide(&mut request, &mut pair),
-        Step::Queue(Some(_), _)
-    ));
+    assert!(matches!(pair.decide(&mut request), Step::Queue(Some(_), _)));
     // The seat ends in a few seconds when the visitor comes again.
     advance(&mut pair, 52);
     let mut request = flow(punctual);
-    assert_eq!(decide(&mut request, &mut pair), Step::WaitForTurn);
+    assert_eq!(pair.decide(&mut request), Step::WaitForTurn);
     let later = pair.queue(None).0;
     let mut later = pair.queue(Some(later)).0;
     for _ in 0..24 {
         advance(&mut pair, 1);
-        match decide(&mut request, &mut pair) {
+        match pair.decide(&mut request) {
             Step::WaitForTurn => later = pair.queue(Some(later)).0,
             Step::Admit(ticket) => {
                 assert_eq!(ticket.visitor, punctual.visitor);
@@ -88,9 +71,9 @@ fn who_waited_in_vain_counts_for_the_interval_of_its_reply() {
     let (mut pair, ticket) = with_first_in_line();
     advance(&mut pair, 30);
     let mut request = flow(ticket);
-    assert_eq!(decide(&mut request, &mut pair), Step::WaitForTurn);
+    assert_eq!(pair.decide(&mut request), Step::WaitForTurn);
     request.end_wait_for_turn();
-    let (ticket, _) = queued(decide(&mut request, &mut pair));
+    let (ticket, _) = queued(pair.decide(&mut request));
     // Nobody knows whether it will ask again, and others may take the slot.
     let counts_for = ticket.counted_until.expect("it counts").since(pair.now);
     assert!(counts_for <= DurationMs(16_000), "{counts_for}");
@@ -107,7 +90,7 @@ fn a_request_waits_only_if_its_turn_is_near_and_the_queue_has_an_order() {
     advance(&mut pair, 12);
     let first = pair.queue(Some(first)).0;
     pair.sync();
-    let step = decide(&mut flow(second), &mut pair);
+    let step = pair.decide(&mut flow(second));
     assert!(matches!(step, Step::Queue(..)), "{step:?}");
     let random = Rules {
         queueing_method: QueueingMethod::Random,
@@ -115,7 +98,7 @@ fn a_request_waits_only_if_its_turn_is_near_and_the_queue_has_an_order() {
     };
     pair.change_rules(random);
     advance(&mut pair, 30);
-    let step = decide(&mut flow(first), &mut pair);
+    let step = pair.decide(&mut flow(first));
     assert!(!matches!(step, Step::WaitForTurn), "{step:?}");
 }
 
@@ -125,6 +108,6 @@ fn a_copy_of_an_old_ticket_does_not_wait() {
     advance(&mut pair, 50);
     let current = queued(pair.run(old, Intent::Poll)).0;
     assert!(current.counted_until > Some(pair.now));
-    let step = decide(&mut flow(old), &mut pair);
+    let step = pair.decide(&mut flow(old));
     assert!(matches!(step, Step::Queue(..)), "{step:?}");
 }
