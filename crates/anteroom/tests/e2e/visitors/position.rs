@@ -145,15 +145,26 @@ async fn a_missed_turn_goes_to_the_next_visitor() {
     assert_eq!(missed.await, Some(1.0));
 }
 
+/// Waits until visitors arrive surely later: order is by the second of arrival, and by lot within
+/// it.
+async fn next_second() {
+    let next = Timestamp::now().as_second() + 2;
+    eventually("it is later", || async {
+        Timestamp::now().as_second() >= next
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn the_poll_of_who_polls_seldom_waits_for_the_turn() {
-    let sessions = "session_duration = \"16s\"\ndisable_session_renewal = true";
+    let sessions = "session_duration = \"18s\"\ndisable_session_renewal = true";
     let site = Site::with_room(1, sessions).await;
     site.insider().await;
     let mut seldom = site.visitor();
     assert!(seldom.navigate("/").await.is_queued());
     let polled_at = Instant::now();
     seldom.get(POSITION).await;
+    next_second().await;
     let mut often = site.visitor();
     assert!(often.navigate("/").await.is_queued());
     let waits = |body: Value| body["cfWaitingRoom"]["inWaitingRoom"] == true;
@@ -183,12 +194,7 @@ async fn visitors_behind_move_up() {
     let mut queue = vec![site.visitor(), site.visitor()];
     queue[0].get("/").await;
     queue[0].get(POSITION).await;
-    // Order is by the second of arrival.
-    let next = Timestamp::now().as_second() + 2;
-    eventually("it is later", || async {
-        Timestamp::now().as_second() >= next
-    })
-    .await;
+    next_second().await;
     let shared = tokio::sync::Mutex::new(queue);
     eventually("the second one is behind the first", || async {
         let queue = &mut *shared.lock().await;
