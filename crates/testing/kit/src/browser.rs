@@ -143,7 +143,15 @@ impl Browser {
     pub async fn set_frozen(&self, is_frozen: bool) {
         let state = if is_frozen { "frozen" } else { "active" };
         let parameters = json!({"state": state});
-        self.command("Page.setWebLifecycleState", parameters).await;
+        let result = self
+            .try_command("Page.setWebLifecycleState", parameters)
+            .await;
+        // A page that wakes may navigate at once, before the browser has answered.
+        let has_navigated = |error: &CmdError| error.to_string().contains("aborted by navigation");
+        if result.as_ref().is_err_and(has_navigated) {
+            return;
+        }
+        result.expect(OBEYS);
     }
 
     /// Sets the preferred colour scheme: `light` or `dark`.
@@ -261,9 +269,12 @@ impl Browser {
 
     /// Sends a command that only Chromium knows.
     async fn command(&self, name: &'static str, parameters: Value) -> Value {
+        self.try_command(name, parameters).await.expect(OBEYS)
+    }
+
+    async fn try_command(&self, name: &'static str, parameters: Value) -> Result<Value, CmdError> {
         let command = DevToolsCommand { name, parameters };
-        let response: Result<Value, CmdError> = self.page.issue_cmd(command).await;
-        response.expect(OBEYS)
+        self.page.issue_cmd(command).await
     }
 }
 
