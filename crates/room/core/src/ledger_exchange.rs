@@ -496,8 +496,9 @@ impl LedgerOperation {
                 }
                 let reply = ledger.handle_sync(SyncRequest::clone(request), lease_terms, now);
                 // Nobody waits for the reply to an old message: its sender would carry no request,
-                // and the others would wait for that until it times out.
-                let is_current = !matches!(reply, Reply::Stale);
+                // and the others would wait for that until it times out. A sender whose lease is
+                // void asks again at once.
+                let is_current = matches!(reply, Reply::Granted(_));
                 let carrier = ledger.carrier(request).filter(|_| is_current);
                 let carrier = carrier.filter(|_| ledger.is_upstream_due(*is_wanted, now));
                 let upstream_sync = carrier.and_then(|carrier| {

@@ -233,7 +233,16 @@ impl Simulation {
         let identity = self.deployment.new_incarnation(data_center);
         self.deployment.nodes[index as usize].start(identity, self.now);
         self.note(|deployment| format!("{} starts", deployment.name_of(index)));
-        self.checkers.note_counts_change(self.now);
+        // A ledger whose lease ended meanwhile reports nothing before that of the killed node ends,
+        // which it learns from the time that this one brings.
+        let in_touch_at = self.now + LEASE_TTL;
+        let stores = &self.deployment.stores;
+        let reports_from = if stores.has_root_lease_until(data_center, in_touch_at) {
+            self.now
+        } else {
+            in_touch_at
+        };
+        self.checkers.note_counts_change(reports_from);
         self.drive(index);
     }
 

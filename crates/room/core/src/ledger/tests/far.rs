@@ -234,18 +234,22 @@ fn a_late_reply_of_another_node_is_polled_for() {
     assert_eq!(back_after(&far), Some(DurationMs(20)), "late");
 }
 
-/// An old message that comes late has no sender that waits for the reply.
+/// An old message that comes late has no sender that waits for the reply, whether the ledger knows
+/// a newer one of the same sender or has begun again since.
 #[test]
 fn a_late_message_begins_no_request_to_the_root() {
-    for is_late in [false, true] {
+    for age in ["new", "late", "of an earlier incarnation"] {
         let mut far = Far::new(LATE);
         far.now = far.now + DurationMs(2_000);
         let mut last = None;
         far.node(1, 0, |request| last = Some(request.clone()));
         let mut message = last.expect("it was sent");
         message.sent_at = far.now;
-        if !is_late {
+        if age != "late" {
             message.number += 1;
+        }
+        if age == "of an earlier incarnation" {
+            message.parent = Some(Incarnation(12_345));
         }
         let operation = LedgerOperation::Sync {
             request: Box::new(message),
@@ -254,7 +258,8 @@ fn a_late_message_begins_no_request_to_the_root() {
         };
         let exchange = operation.perform(&mut far.here, LeaseTerms::default());
         let exchange = exchange.expect("a reply");
-        assert_eq!(matches!(exchange.reply, Reply::Stale), is_late);
-        assert_eq!(exchange.upstream_sync.is_none(), is_late);
+        let is_new = matches!(exchange.reply, Reply::Granted(_));
+        assert_eq!(is_new, age == "new", "{age}");
+        assert_eq!(exchange.upstream_sync.is_some(), is_new, "{age}");
     }
 }
