@@ -3,6 +3,7 @@
 use anteroom_room::rules::{AllocationKind, Limits, NewUsersWindow, QueueingMethod, Rules};
 
 use super::checks::Checks;
+use super::duration;
 use super::model::{
     BypassRule, CookieSettings, Host, OriginCommands, RoomConfig, RoomName, Route, SameSite, Secure,
 };
@@ -50,6 +51,9 @@ pub(super) fn read(mut table: Table<'_>, checks: Checks) -> RoomRead {
     let routes = read_routes(&mut table);
     let cookie = read_cookie(&mut table);
     let rules = read_room_rules(&mut table);
+    if let Some(rules) = &rules {
+        warn_about_copies(&mut table, rules);
+    }
     let origins = origins::read(&mut table);
     let mut config = RoomConfig::unread();
     // All of them have defaults, so none is missing.
@@ -187,6 +191,30 @@ pub(super) fn check_window(table: &mut Table<'_>, rules: &mut Rules) {
         None,
     );
     rules.new_users_window = NewUsersWindow::Minute;
+}
+
+/// Warns if a waiting ticket outlives a session. Nothing tells a copy of it from a visitor who comes
+/// back late.
+fn warn_about_copies(table: &mut Table<'_>, rules: &Rules) {
+    let has_queue = matches!(
+        rules.queueing_method,
+        QueueingMethod::Fifo | QueueingMethod::Random
+    );
+    if !has_queue || rules.position_grace <= rules.session_duration {
+        return;
+    }
+    let typed = [keys::POSITION_GRACE, keys::SESSION_DURATION]
+        .into_iter()
+        .find(|name| table.has(name));
+    let location = table.location(typed.unwrap_or(keys::SESSION_DURATION));
+    let grace = duration::text(rules.position_grace);
+    let session = duration::text(rules.session_duration);
+    let remark = format!(
+        "a waiting visitor keeps the position for {grace}, and a session lasts {session}: a client \
+         that keeps a copy of its ticket may enter again after its session, ahead of those who came \
+         later; if that matters, set position_grace to at most \"{session}\""
+    );
+    table.notes.warn(&location, remark);
 }
 
 fn read_cookie(table: &mut Table<'_>) -> Located<CookieSettings> {

@@ -97,6 +97,8 @@ pub(crate) const LIMITS: &[&dyn LiveRow] = &[
 pub(crate) const OPENS_AT: &str = "opens_at";
 pub(crate) const DRAW: &str = "draw";
 pub(crate) const NEW_USERS_WINDOW: &str = "new_users_window";
+pub(crate) const POSITION_GRACE: &str = "position_grace";
+pub(crate) const SESSION_DURATION: &str = "session_duration";
 
 /// Rules of admission and of the queue, besides the limits.
 pub(crate) const RULES: &[&dyn LiveRow] = &[
@@ -105,7 +107,7 @@ pub(crate) const RULES: &[&dyn LiveRow] = &[
         field: always!(rules.new_users_window),
     },
     &Row {
-        key: minutes("session_duration", DurationMs::from_secs(1), "\"5m\""),
+        key: minutes(SESSION_DURATION, DurationMs::from_secs(1), "\"5m\""),
         field: always!(rules.session_duration),
     },
     &Row {
@@ -157,7 +159,7 @@ pub(crate) const RULES: &[&dyn LiveRow] = &[
         field: always!(rules.seat_needs_cookie),
     },
     &Row {
-        key: minutes("position_grace", DurationMs::from_secs(10), "\"5m\""),
+        key: minutes(POSITION_GRACE, DurationMs::from_secs(10), "\"5m\""),
         field: always!(rules.position_grace),
     },
     &Row {
