@@ -193,8 +193,8 @@ pub(super) fn check_window(table: &mut Table<'_>, rules: &mut Rules) {
     rules.new_users_window = NewUsersWindow::Minute;
 }
 
-/// Warns if a waiting ticket outlives a session. Nothing tells a copy of it from a visitor who comes
-/// back late.
+/// Warns if a waiting ticket outlives a session. Nothing tells a copy of it from a visitor who
+/// comes back late.
 fn warn_about_copies(table: &mut Table<'_>, rules: &Rules) {
     let has_queue = matches!(
         rules.queueing_method,
@@ -210,9 +210,9 @@ fn warn_about_copies(table: &mut Table<'_>, rules: &Rules) {
     let grace = duration::text(rules.position_grace);
     let session = duration::text(rules.session_duration);
     let remark = format!(
-        "a waiting visitor keeps the position for {grace}, and a session lasts {session}: a client \
-         that keeps a copy of its ticket may enter again after its session, ahead of those who came \
-         later; if that matters, set position_grace to at most \"{session}\""
+        "a waiting visitor keeps the position for {grace}, longer than a session of {session}: who \
+         keeps a copy of the ticket may enter again, ahead of those who came later; if that \
+         matters, set position_grace to at most \"{session}\""
     );
     table.notes.warn(&location, remark);
 }

@@ -141,8 +141,13 @@ pub struct Remembered {
     pub counted_until: Option<Timestamp>,
 }
 
+/// Shortest interval by which a refresh is overdue: the period of reports. A visitor who asks again
+/// after half a second would not be counted any more when the report of its next request comes.
+const INTERVAL_MIN: DurationMs = DurationMs(1_000);
+
 /// Returns the longest time until a visitor's next refresh is overdue.
 fn overdue_after(interval: DurationMs) -> DurationMs {
+    let interval = interval.max(INTERVAL_MIN);
     interval + DurationMs(interval.0 / LATE_DIVISOR) + OVERDUE
 }
 

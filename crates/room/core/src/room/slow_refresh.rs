@@ -35,7 +35,10 @@ impl Room {
         };
         let rank = self.rank(visit, ticket.bucket);
         let ahead = people_before(&self.snapshot.queue, rank);
-        if ahead > 0 && refresh_before_turn(ahead, &self.snapshot.slots_ahead) > TURN_WAIT_MAX {
+        // A free slot is kept for those ahead. They may not come, and then it is this visitor's.
+        let may_follow = ahead <= self.snapshot.seats_free;
+        let is_near = || refresh_before_turn(ahead, &self.snapshot.slots_ahead) <= TURN_WAIT_MAX;
+        if !may_follow && !is_near() {
             return false;
         }
         // It may hang up at any time, so it counts from one reply of the parent to the next.

@@ -55,6 +55,14 @@ fn a_visitor_counts_until_its_next_refresh_is_overdue() {
     assert!(book.is_empty());
 }
 
+/// The report of its next request comes up to a second later.
+#[test]
+fn a_visitor_who_asks_again_soon_counts_for_longer_than_a_period_of_reports() {
+    let mut book = WaitingBook::new(10);
+    let ticket = refresh_after(&mut book, ticket(1), 100, 10_000);
+    assert_eq!(ticket.counted_until, Some(Timestamp(12_500)));
+}
+
 #[test]
 fn another_node_counts_a_visitor_from_the_end_of_its_count_on() {
     let mut books = [(); 3].map(|()| WaitingBook::new(10));

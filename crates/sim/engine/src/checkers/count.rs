@@ -73,9 +73,11 @@ impl Counts {
 }
 
 /// Returns the time after a response by which a visitor who was to refresh after `interval` is
-/// overdue: a quarter late, a second and a half, and the grid of counts, which gets coarser.
+/// overdue: a quarter late, a second and a half, and the grid of counts, which gets coarser. An
+/// interval counts as one second at least.
 pub(super) fn overdue_after(interval: DurationMs) -> DurationMs {
-    let late = interval.0 + interval.0 / 4 + 1_000;
+    let interval = interval.0.max(1_000);
+    let late = interval + interval / 4 + 1_000;
     let grid = match late {
         ..=4_000 => 500,
         4_001..=8_000 => 1_000,

@@ -198,13 +198,6 @@ impl Stores {
         all.any(|ledger| ledger.probation().is_some())
     }
 
-    /// Whether a data center's lease at the root lasts until a time, or it needs none.
-    pub(crate) fn has_root_lease_until(&self, data_center: u32, at: Timestamp) -> bool {
-        let local = self.locals.get(data_center as usize);
-        let upstream = local.and_then(|local| local.ledger().upstream());
-        upstream.is_none_or(|upstream| upstream.lease.is_live(at))
-    }
-
     /// Returns the sum of the incarnations of all ledgers: another one after a record was lost.
     pub(crate) fn incarnations(&self) -> u64 {
         let locals = self.locals.iter().map(|local| local.ledger());

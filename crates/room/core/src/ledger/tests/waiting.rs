@@ -97,7 +97,7 @@ fn a_visitor_whom_another_child_admitted_is_subtracted() {
 #[test]
 fn a_visitor_passes_from_one_child_to_another_at_the_same_time() {
     let mut first = at(1, 1, START);
-    first.waiting = until(4, 2);
+    first.waiting = until(4, 3);
     let mut next = at(2, 1, START);
     let mut book = crate::waiting::WaitingBook::new(1_000);
     for n in 0..4 {
@@ -108,7 +108,7 @@ fn a_visitor_passes_from_one_child_to_another_at_the_same_time() {
             accepted_at: None,
             first_seat: None,
             has_missed_turn: false,
-            counted_until: Some(START + DurationMs(2_000)),
+            counted_until: Some(START + DurationMs(3_000)),
             announced: crate::ticket::Announced::default(),
             seats: crate::ticket::Seats::default(),
         };

@@ -102,6 +102,35 @@ fn a_request_waits_only_if_its_turn_is_near_and_the_queue_has_an_order() {
     assert!(!matches!(step, Step::WaitForTurn), "{step:?}");
 }
 
+/// Two visitors ask once a minute. The first has just gone again when a slot comes free.
+#[test]
+fn a_request_waits_for_a_slot_that_is_kept_for_one_who_may_not_come() {
+    let mut pair = Pair::new(rules(1, 1_000));
+    pair.admit();
+    let [first, second] = [(); 2].map(|()| {
+        let ticket = pair.queue(None).0;
+        pair.wait(1_000);
+        let ticket = pair.queue(Some(ticket)).0;
+        pair.sync();
+        ticket
+    });
+    advance(&mut pair, 60);
+    // Nobody knows that a slot will come free soon, so the second does not wait.
+    pair.queue(Some(first));
+    pair.sync();
+    let step = pair.decide(&mut flow(second));
+    assert!(matches!(step, Step::Queue(..)), "{step:?}");
+    advance(&mut pair, 60);
+    pair.queue(Some(first));
+    pair.change_rules(rules(2, 1_000));
+    advance(&mut pair, 1);
+    let mut request = flow(second);
+    assert_eq!(pair.decide(&mut request), Step::WaitForTurn);
+    advance(&mut pair, 5);
+    let step = pair.decide(&mut request);
+    assert!(matches!(step, Step::Admit(_)), "{step:?}");
+}
+
 #[test]
 fn a_copy_of_an_old_ticket_does_not_wait() {
     let (mut pair, old) = with_first_in_line();
