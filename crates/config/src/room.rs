@@ -210,9 +210,8 @@ fn warn_about_copies(table: &mut Table<'_>, rules: &Rules) {
     let grace = duration::text(rules.position_grace);
     let session = duration::text(rules.session_duration);
     let remark = format!(
-        "a waiting visitor keeps the position for {grace}, longer than a session of {session}: who \
-         keeps a copy of the ticket may enter again, ahead of those who came later; if that \
-         matters, set position_grace to at most \"{session}\""
+        "a position is kept for {grace}, longer than a session of {session}: who copies the \
+         waiting ticket may enter twice; to avoid that, set at most \"{session}\""
     );
     table.notes.warn(&location, remark);
 }
