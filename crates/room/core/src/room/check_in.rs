@@ -233,7 +233,7 @@ impl Room {
             let seat = (ticket.last_check_in_at, now + WAIT_MAX);
             let session = self.rules.session_duration;
             self.moving.note(ticket.visitor, seat, session, now);
-            self.moving.note_pending();
+            self.moving.note_pending(seat.1);
         }
         may_come
     }
@@ -327,7 +327,7 @@ impl Room {
         let session = self.rules.session_duration;
         self.moving.note(ticket.visitor, seat, session, now);
         if visit.may_sync && self.lease.is_live(now) {
-            self.moving.note_pending();
+            self.moving.note_pending(ends_at);
         }
         self.pass(visit, now)
     }

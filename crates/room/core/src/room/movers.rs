@@ -23,6 +23,8 @@ pub(super) struct Moving {
     expected: BTreeMap<VisitorId, Expected>,
     /// Visitors who wait for the parent's reply now.
     pending: Missing,
+    /// Latest end of their seats elsewhere.
+    pending_ends_at: Timestamp,
     /// Seats of the lease that are for them.
     kept: u32,
     /// Seats for them in the newest request, on top of `kept`.
@@ -77,9 +79,11 @@ impl Moving {
         earlier.take(seats as usize).count() < seats as usize
     }
 
-    /// Notes that one of them waits for the parent's reply.
-    pub(super) fn note_pending(&mut self) {
+    /// Notes that one of them, whose seat elsewhere ends at `ends_at`, waits for the parent's
+    /// reply.
+    pub(super) fn note_pending(&mut self, ends_at: Timestamp) {
         self.pending.note();
+        self.pending_ends_at = self.pending_ends_at.max(ends_at);
     }
 
     /// Notes that a visitor has got a seat here.
@@ -116,13 +120,36 @@ impl Moving {
         u32::try_from(self.expected.len()).unwrap_or(u32::MAX)
     }
 
-    /// Returns for a request how many wait now, and how many more are expected.
-    pub(super) fn begin_request(&mut self, now: Timestamp) -> (u32, u32) {
+    /// Returns for a request how many wait now, and how many are expected. Who waits gets no seat
+    /// before those whose seats elsewhere end earlier, and the parent may have one for everybody.
+    /// So the next ones are those before it.
+    pub(super) fn begin_request(&mut self, now: Timestamp) -> Movers {
         self.expected.retain(|_, expected| expected.until > now);
-        self.pending.begin_request(now);
-        let pending = self.pending.reported().min(self.count());
-        (pending, self.count() - pending)
+        let count = self.count();
+        let waiting = self.pending.begin_request(now).min(count);
+        // Only once: a seat that nobody takes is needed elsewhere.
+        let last = core::mem::take(&mut self.pending_ends_at);
+        let ends = self.expected.values().map(|expected| expected.seat_ends_at);
+        let first = ends.filter(|ends_at| *ends_at <= last).count();
+        let first = u32::try_from(first).unwrap_or(u32::MAX);
+        let next = first.saturating_sub(waiting);
+        Movers {
+            waiting,
+            next,
+            later: count - waiting - next,
+        }
     }
+}
+
+/// Visitors who lack a seat at the time of a request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) struct Movers {
+    /// Those who wait for the parent's reply.
+    pub(super) waiting: u32,
+    /// Those expected whose seats are needed before.
+    pub(super) next: u32,
+    /// All others expected.
+    pub(super) later: u32,
 }
 
 #[cfg(test)]
@@ -131,16 +158,24 @@ mod tests {
 
     const SESSION: DurationMs = DurationMs::from_secs(60);
 
+    fn movers(waiting: u32, next: u32, later: u32) -> Movers {
+        Movers {
+            waiting,
+            next,
+            later,
+        }
+    }
+
     #[test]
     fn a_visitor_without_a_seat_is_expected_within_twice_its_pause() {
         let mut moving = Moving::default();
         let seat = (Timestamp(5_000), Timestamp(100_000));
         moving.note(VisitorId([7; 16]), seat, SESSION, Timestamp(10_000));
-        moving.note_pending();
-        assert_eq!(moving.begin_request(Timestamp(10_010)), (1, 0));
-        assert_eq!(moving.begin_request(Timestamp(12_000)), (0, 1));
-        assert_eq!(moving.begin_request(Timestamp(19_999)), (0, 1));
-        assert_eq!(moving.begin_request(Timestamp(20_000)), (0, 0));
+        moving.note_pending(seat.1);
+        assert_eq!(moving.begin_request(Timestamp(10_010)), movers(1, 0, 0));
+        assert_eq!(moving.begin_request(Timestamp(12_000)), movers(0, 0, 1));
+        assert_eq!(moving.begin_request(Timestamp(19_999)), movers(0, 0, 1));
+        assert_eq!(moving.begin_request(Timestamp(20_000)), movers(0, 0, 0));
     }
 
     #[test]
@@ -158,9 +193,9 @@ mod tests {
             SESSION,
             Timestamp(100_000),
         );
-        assert_eq!(moving.begin_request(Timestamp(100_000)), (0, 2));
-        assert_eq!(moving.begin_request(Timestamp(105_000)), (0, 1));
-        assert_eq!(moving.begin_request(Timestamp(130_000)), (0, 0));
+        assert_eq!(moving.begin_request(Timestamp(100_000)), movers(0, 0, 2));
+        assert_eq!(moving.begin_request(Timestamp(105_000)), movers(0, 0, 1));
+        assert_eq!(moving.begin_request(Timestamp(130_000)), movers(0, 0, 0));
     }
 
     #[test]
@@ -182,6 +217,23 @@ mod tests {
             served(1, 40_000, 1, Timestamp(30_250)),
             "nobody else is expected"
         );
+    }
+
+    /// The parent may have seats for all of them, and this one is served if it gets that many.
+    #[test]
+    fn who_waits_asks_for_the_seats_of_those_before_it_as_well() {
+        let mut moving = Moving::default();
+        let now = Timestamp(10_000);
+        for (id, ends_at) in [(1, 40_000), (2, 20_000), (3, 30_000)] {
+            let seat = (Timestamp(0), Timestamp(ends_at));
+            moving.note(VisitorId([id; 16]), seat, SESSION, now);
+        }
+        moving.note_pending(Timestamp(30_000));
+        assert_eq!(moving.begin_request(now), movers(1, 1, 1));
+        assert!(moving.is_served(VisitorId([3; 16]), Timestamp(30_000), 2, now));
+        assert_eq!(moving.begin_request(now), movers(1, 0, 2), "only once");
+        moving.handle_seated(VisitorId([3; 16]));
+        assert_eq!(moving.begin_request(now), movers(0, 0, 2));
     }
 
     #[test]
@@ -209,11 +261,11 @@ mod tests {
                 SESSION,
                 Timestamp(1_000),
             );
-            moving.note_pending();
+            moving.note_pending(Timestamp(9_000));
         }
-        assert_eq!(moving.begin_request(Timestamp(1_001)), (1, 0));
+        assert_eq!(moving.begin_request(Timestamp(1_001)), movers(1, 0, 0));
         moving.handle_seated(VisitorId([1; 16]));
-        assert_eq!(moving.begin_request(Timestamp(1_002)), (0, 0));
+        assert_eq!(moving.begin_request(Timestamp(1_002)), movers(0, 0, 0));
         assert!(moving.is_empty());
     }
 }

@@ -58,8 +58,8 @@ impl Room {
         let inside = inside.max(u32::try_from(own.max(0)).unwrap_or(u32::MAX));
         let spare_slots = self.spare_slots();
         let mut wants = self.demand.begin_request(inside, spare_slots, now);
-        let (pending, expected) = self.moving.begin_request(now);
-        wants.movers_expected = expected;
+        let movers = self.moving.begin_request(now);
+        wants.movers_expected = movers.later;
         if now.until_next_minute() <= GRANT_AHEAD {
             wants.next_minute = wants.slots;
         }
@@ -72,15 +72,15 @@ impl Room {
         let seats = self.lease.balance().seats;
         let own = wants.slots.min(seats.saturating_sub(self.moving.kept()));
         self.lease.give_back(LeaseBalance {
-            seats: own.saturating_add(pending),
+            seats: own.saturating_add(movers.waiting),
             admissions: wants.slots,
             next_minute: wants.next_minute,
             credits: wants.credits,
             minute: now.minute(),
         });
         let mut request = self.request(wants, false, now);
-        request.demand.movers_reserved = pending.min(request.balance.seats);
-        request.demand.movers_now = pending - request.demand.movers_reserved;
+        request.demand.movers_reserved = movers.waiting.min(request.balance.seats);
+        request.demand.movers_now = movers.waiting - request.demand.movers_reserved + movers.next;
         self.moving
             .note_request(request.demand.movers_reserved, request.demand.movers_now);
         request
