@@ -44,7 +44,7 @@ use tracing::warn;
 use crate::downstream::observer::{ConnectionObserver, Reclaimed, TurnedAway};
 use address::Network;
 use counts::Counts;
-pub use entry::Claim;
+pub use entry::{Claim, HangUpWatch};
 pub(crate) use entry::{Entry, Standing};
 use idle::{Class, Idle};
 

@@ -4,6 +4,9 @@
 //! requests a large file and reads nothing would hold a connection here and one to the origin
 //! forever. A connection that moves far too slowly is aborted as well. Other modules watch reads.
 //!
+//! While a request waits for its visitor's turn, a connection whose client has hung up is aborted.
+//! At other times the client gets its response even if it has shut down its side.
+//!
 //! If a client still sends when the connection closes, the close would be a reset, and a reset
 //! destroys the response in flight. So a connection lingers: it shuts down its writes, and reads
 //! for a moment.
@@ -13,11 +16,12 @@
 //! that does not read.
 
 use std::io::{Error as IoError, ErrorKind, IoSlice};
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
 use crate::downstream::hold::ConnectionHold;
@@ -28,6 +32,19 @@ use crate::downstream::pace::Pace;
 ///
 /// A client that takes longer to read the response to what it still sends gets a reset.
 const LINGER: Duration = Duration::from_secs(1);
+
+/// Stream that may notice that the client has hung up without reading what it sent before.
+pub(crate) trait HangUp {
+    /// Whether the client has shut down its side, or the connection has broken.
+    fn has_hung_up(&self, cx: &mut Context<'_>) -> bool;
+}
+
+impl HangUp for TcpStream {
+    fn has_hung_up(&self, cx: &mut Context<'_>) -> bool {
+        let ready = pin!(self.ready(Interest::READABLE));
+        matches!(ready.poll(cx), Poll::Ready(Ok(ready)) if ready.is_read_closed())
+    }
+}
 
 /// Stream whose writes fail when they are stuck for `idle`.
 pub(crate) struct TimedIo<T> {
@@ -129,7 +146,7 @@ fn poll_discard<T: AsyncRead + Unpin>(io: &mut T, cx: &mut Context<'_>) -> Poll<
     }
 }
 
-impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimedIo<T> {
+impl<T: AsyncRead + AsyncWrite + HangUp + Unpin> AsyncWrite for TimedIo<T> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -153,6 +170,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimedIo<T> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
+        // hyper flushes whenever a response was polled, and reads nothing before it is there.
+        let hold = self.hold.as_ref();
+        if hold.is_some_and(|hold| hold.entry().ends_with_client()) && self.io.has_hung_up(cx) {
+            let error = IoError::new(ErrorKind::ConnectionAborted, "the client has hung up");
+            return Poll::Ready(Err(error));
+        }
         // A socket is always flushed; any other stream must not be waited for without end.
         let flushed = Pin::new(&mut self.io).poll_flush(cx);
         self.watch(cx, flushed, |()| 0)
@@ -171,6 +194,13 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for TimedIo<T> {
             ready!(poll_discard(&mut this.io, cx));
         }
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+impl HangUp for tokio::io::DuplexStream {
+    fn has_hung_up(&self, _: &mut Context<'_>) -> bool {
+        false
     }
 }
 
@@ -216,6 +246,12 @@ mod tests {
             _: &mut ReadBuf<'_>,
         ) -> Poll<Result<(), IoError>> {
             Poll::Ready(Ok(()))
+        }
+    }
+
+    impl HangUp for Late {
+        fn has_hung_up(&self, _: &mut Context<'_>) -> bool {
+            false
         }
     }
 

@@ -104,13 +104,27 @@ pub struct Visit {
     pub ticket: Option<Ticket>,
     /// Whether it may wait for one round trip to the parent.
     pub may_sync: bool,
-    /// Whether it may wait for its turn, if that is near.
-    pub may_wait: bool,
+    /// Whether it may wait for its turn.
+    pub turn_wait: TurnWait,
     /// Whether the response is a page. Without scripts that page refreshes by reloading itself,
     /// which is seldom; its visitor must not lose its turn for it.
     pub gets_page: bool,
     /// Whether it is a poll of a waiting page: nobody may be looking, so a turn is held.
     pub is_poll: bool,
+}
+
+/// Wait of a request for the turn of a visitor who refreshes slowly.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum TurnWait {
+    /// It does not wait.
+    #[default]
+    No,
+    /// It may wait, if the turn is near.
+    Possible,
+    /// It waits, or has waited and is decided again.
+    Begun,
+    /// It has waited for as long as it may.
+    InVain,
 }
 
 /// Decision about a [`Visit`].

@@ -231,6 +231,22 @@ impl WaitingBook {
         own.is_some_and(|(from, until)| from == now && until > now)
     }
 
+    /// Stops counting a visitor with this ticket until its next refresh, as far as this node counts
+    /// it. Returns whether it was counted here until now.
+    pub fn handle_pause(&mut self, ticket: &Ticket, rank: Timestamp, now: Timestamp) -> bool {
+        self.schedule.advance(now);
+        let known = self.entries.get_mut(ticket.visitor);
+        let is_counted =
+            |known: &&mut Entry| known.state == State::Waiting && known.counted_until > now;
+        let Some(known) = known.filter(is_counted) else {
+            return false;
+        };
+        let own = (known.own_from().max(now), known.counted_until);
+        *known = Entry::ended(State::Waiting, ticket.bucket, now);
+        self.schedule.add(rank, own, -1, now);
+        own.0 == now
+    }
+
     /// Whether this visitor left the queue here, a short time ago.
     pub fn has_left(&mut self, visitor: VisitorId, now: Timestamp) -> bool {
         let known = self.entries.get_mut(visitor);

@@ -264,7 +264,9 @@ impl RoomHandle {
                     None
                 }
                 Step::WaitForTurn => {
-                    if !self.wait_for_turn(&mut deadline).await {
+                    let may_wait_on = self.wait_for_turn(&mut deadline).await;
+                    // Nobody waits any more; the next request learns that.
+                    if !may_wait_on || self.settings.load().config.suspended {
                         flow.end_wait_for_turn();
                     }
                     None

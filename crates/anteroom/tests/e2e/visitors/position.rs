@@ -6,7 +6,7 @@ use std::time::Duration;
 use http::Method;
 use jiff::Timestamp;
 use serde_json::Value;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::support::client::Client;
 use crate::support::eventually;
@@ -185,6 +185,35 @@ async fn the_poll_of_who_polls_seldom_waits_for_the_turn() {
     };
     assert!(!waits(turn.clone()), "{turn}");
     assert!(turn["turn"]["endsAtMs"].is_u64(), "{turn}");
+}
+
+/// A turn for a client that has gone would be held for a minute.
+#[tokio::test]
+async fn a_client_that_hangs_up_while_its_poll_waits_gets_no_turn() {
+    let sessions = "session_duration = \"20s\"\ndisable_session_renewal = true";
+    let site = Site::with_room(1, sessions).await;
+    site.insider().await;
+    let mut gone = site.visitor();
+    assert!(gone.navigate("/").await.is_queued());
+    let polled_at = Instant::now();
+    gone.get(POSITION).await;
+    next_second().await;
+    let often = tokio::sync::Mutex::new(site.visitor());
+    assert!(often.lock().await.navigate("/").await.is_queued());
+    let waits = |body: Value| body["cfWaitingRoom"]["inWaitingRoom"] == true;
+    let polls = async || waits(often.lock().await.get(POSITION).await.json());
+    eventually("the first one counts no more, and may wait", || async {
+        assert!(polls().await);
+        polled_at.elapsed() > Duration::from_secs(11)
+    })
+    .await;
+    let until_hang_up = Duration::from_secs(3);
+    let response = timeout(until_hang_up, gone.get(POSITION)).await;
+    assert!(response.is_err(), "it waits for its turn");
+    drop(gone);
+    eventually("the second one gets its turn", || async { !polls().await }).await;
+    let admitted = site.metric("anteroom_admissions_total{room=\"main\"}");
+    assert_eq!(admitted.await, Some(2.0), "none for the one who has gone");
 }
 
 #[tokio::test]

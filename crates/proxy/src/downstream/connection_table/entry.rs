@@ -39,6 +39,8 @@ pub(crate) struct Entry {
     idle_since: AtomicU64,
     /// Flags [`GONE`] and [`TICKET`], and the number of requests times [`REQUEST`].
     state: AtomicU32,
+    /// Number of requests for which the connection ends when the client hangs up.
+    hang_up_watches: AtomicU32,
     end: Notify,
 }
 
@@ -62,6 +64,7 @@ impl Entry {
             network,
             idle_since: AtomicU64::new(millis(counts.began.elapsed())),
             state: AtomicU32::new(if is_proxy { TICKET } else { 0 }),
+            hang_up_watches: AtomicU32::new(0),
             end: Notify::new(),
         }
     }
@@ -137,6 +140,11 @@ impl Entry {
         self.end.notified().await;
     }
 
+    /// Whether the connection ends when the client hangs up.
+    pub(crate) fn ends_with_client(&self) -> bool {
+        self.hang_up_watches.load(Relaxed) > 0
+    }
+
     /// Whether a response of the gateway itself is the last one of this connection.
     pub(crate) fn closes_with_own_answer(&self) -> bool {
         !self.has_ticket() && (self.standing != Standing::Ordinary || self.counts.is_near())
@@ -192,6 +200,14 @@ impl Claim {
         is_short && !entry.has_ticket()
     }
 
+    /// Ends the connection if the client hangs up while the result lives. Otherwise it gets the
+    /// response even if it has shut down its side, as clients of HTTP/1.1 may.
+    #[must_use]
+    pub fn watch_hang_up(&self) -> HangUpWatch {
+        self.0.hang_up_watches.fetch_add(1, Relaxed);
+        HangUpWatch(Arc::clone(&self.0))
+    }
+
     /// Returns the reason to reject every request of this connection; `None` if there is none.
     #[must_use]
     pub fn turned_away(&self) -> Option<TurnedAway> {
@@ -199,6 +215,21 @@ impl Claim {
             Standing::TurnedAway(reason) => Some(reason),
             Standing::Ordinary | Standing::Reserve => None,
         }
+    }
+}
+
+/// Watch over a client that may hang up.
+pub struct HangUpWatch(Arc<Entry>);
+
+impl Drop for HangUpWatch {
+    fn drop(&mut self) {
+        self.0.hang_up_watches.fetch_sub(1, Relaxed);
+    }
+}
+
+impl std::fmt::Debug for HangUpWatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "HangUpWatch({:?})", self.0.standing)
     }
 }
 

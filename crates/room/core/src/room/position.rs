@@ -1,7 +1,7 @@
 //! Reply to a waiting visitor: position, estimate, refresh interval.
 
 use super::announcement::is_counted;
-use super::{Room, Verdict, Visit};
+use super::{Room, TurnWait, Verdict, Visit};
 use crate::estimate::{
     PAGE_RELOAD, REFRESH_AFTER_FIRST, REFRESH_AFTER_LAST, refresh_after, refresh_before_turn,
 };
@@ -137,6 +137,13 @@ impl Room {
         if self.has_left {
             // Nobody would learn that it is counted here.
             return ticket.counted_until;
+        }
+        if visit.turn_wait == TurnWait::InVain && !visit.gets_page {
+            // It will ask again late, like this time. A slot that comes free is for others.
+            if self.waiting.handle_pause(&ticket, rank, now) {
+                self.snapshot.take_waiting(rank);
+            }
+            return None;
         }
         let interval = if visit.gets_page {
             ask_after.max(PAGE_RELOAD)

@@ -4,7 +4,7 @@
 //! between, the simulator schedules events; the decisions and their times are the same.
 
 use super::check_in::CheckInRequest;
-use super::{CheckIn, Room, Verdict, Visit};
+use super::{CheckIn, Room, TurnWait, Verdict, Visit};
 use crate::allocation::CounterKey;
 use crate::id::VisitorId;
 use crate::queue_position::{Loss, QueuePosition};
@@ -146,7 +146,7 @@ impl RequestFlow {
     /// Ends the wait for a turn: the visitor has waited for long, or too many do.
     pub fn end_wait_for_turn(&mut self) {
         if let Stage::Visiting(visit) = &mut self.stage {
-            visit.may_wait = false;
+            visit.turn_wait = TurnWait::InVain;
         }
     }
 
@@ -206,7 +206,14 @@ impl RequestFlow {
             }
             Stage::Visiting(visit) => {
                 let visit = self.without_left_ticket(visit, room, now);
-                self.visit(visit, room, now)
+                let step = self.visit(visit, room, now);
+                if step == Step::WaitForTurn {
+                    self.stage = Stage::Visiting(Visit {
+                        turn_wait: TurnWait::Begun,
+                        ..visit
+                    });
+                }
+                step
             }
         };
         room.assert_sound();
@@ -318,11 +325,16 @@ impl RequestFlow {
             }
         }
         self.may_sync = true;
+        let turn_wait = if waiting.is_some_and(|ticket| room.refreshes_slowly(&ticket, now)) {
+            TurnWait::Possible
+        } else {
+            TurnWait::No
+        };
         self.stage = Stage::Visiting(Visit {
             visitor: waiting.map_or(self.arrival.fresh, |ticket| ticket.visitor),
             ticket: waiting,
             may_sync: true,
-            may_wait: waiting.is_some_and(|ticket| room.refreshes_slowly(&ticket, now)),
+            turn_wait,
             gets_page: self.arrival.gets_page,
             is_poll: self.arrival.intent.is_poll(),
         });

@@ -5,7 +5,7 @@
 //! and in vain if it has left. So its request waits a few seconds for the next slot, which is its
 //! own by the order of arrival.
 
-use super::{Room, Visit};
+use super::{Room, TurnWait, Visit};
 use crate::estimate::refresh_before_turn;
 use crate::rules::QueueingMethod;
 use crate::ticket::Ticket;
@@ -29,10 +29,16 @@ impl Room {
     /// Whether the turn of such a visitor is near, or it is the first, so that its request waits.
     /// It counts from now on: the next slot is for the first in line.
     pub(super) fn waits_for_turn(&mut self, visit: Visit, now: Timestamp) -> bool {
-        let may_wait = visit.may_wait && !self.has_left && self.lease.is_live(now);
-        let Some(ticket) = visit.ticket.filter(|_| may_wait) else {
+        let is_begun = visit.turn_wait == TurnWait::Begun;
+        let may_wait = is_begun || visit.turn_wait == TurnWait::Possible;
+        let is_open = !self.has_left && self.lease.is_live(now);
+        let Some(ticket) = visit.ticket.filter(|_| may_wait && is_open) else {
             return false;
         };
+        if !is_begun && self.waiting.is_counted(&ticket, now) {
+            // A copy of the ticket waits already.
+            return false;
+        }
         let rank = self.rank(visit, ticket.bucket);
         let ahead = people_before(&self.snapshot.queue, rank);
         // A free slot is kept for those ahead. They may not come, and then it is this visitor's.

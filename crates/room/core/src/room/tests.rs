@@ -91,7 +91,7 @@ impl Pair {
             visitor: ticket.map_or(VisitorId(id), |ticket| ticket.visitor),
             ticket,
             may_sync: true,
-            may_wait: false,
+            turn_wait: TurnWait::No,
             gets_page: false,
         };
         match self.room.handle_visit(visit, self.now) {
@@ -217,7 +217,7 @@ fn newcomer(pair: &mut Pair, id: u8) -> Verdict {
         visitor: VisitorId([id; 16]),
         ticket: None,
         may_sync: true,
-        may_wait: false,
+        turn_wait: TurnWait::No,
         gets_page: false,
     };
     pair.room.handle_visit(visit, pair.now)
@@ -449,7 +449,7 @@ fn a_look_returns_a_position_and_admits_nobody() {
         visitor: VisitorId([9; 16]),
         ticket: None,
         may_sync: true,
-        may_wait: false,
+        turn_wait: TurnWait::No,
         gets_page: false,
     };
     assert_eq!(
@@ -476,7 +476,7 @@ fn a_page_load_keeps_its_turn_until_the_page_reloads() {
             visitor: ticket.visitor,
             ticket: Some(ticket),
             may_sync: false,
-            may_wait: false,
+            turn_wait: TurnWait::No,
             gets_page,
         };
         pair.room.handle_visit(visit, pair.now);

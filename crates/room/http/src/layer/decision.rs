@@ -1,10 +1,15 @@
 //! Gets a room's verdict about a request, and marks its connection.
 
+use std::pin::pin;
+use std::time::Duration;
+
 use anteroom_node::{Arrival, Intent, Outcome};
-use http::{HeaderMap, Request};
+use http::Request;
+use tokio::time::timeout;
 
 use super::route_table::RoomRoute;
 use anteroom_proxy::cookies;
+use anteroom_proxy::downstream::connection_table::Claim;
 use anteroom_proxy::request_context::RequestContext;
 
 /// Returns the intent of a request to the site. A client over its limit has to wait.
@@ -17,15 +22,28 @@ pub(super) fn intent_of<B>(request: &Request<B>) -> Intent {
     }
 }
 
+/// Wait for a verdict that is longer than for a store: the request waits for its visitor's turn.
+const LONG_WAIT: Duration = Duration::from_secs(1);
+
 /// Gets the room's verdict about a request with its tickets.
-pub(super) async fn decide_with_tickets(
+///
+/// A turn is not for a client that has hung up. So after a moment the connection ends with the
+/// client's side of it.
+pub(super) async fn decide_with_tickets<B>(
     route: &RoomRoute,
-    headers: &HeaderMap,
+    request: &Request<B>,
     is_navigation: bool,
     intent: Intent,
 ) -> Outcome {
-    let tickets = cookies::values(headers, &route.cookie_name);
-    decide(route, &tickets, is_navigation, intent).await
+    let tickets = cookies::values(request.headers(), &route.cookie_name);
+    let mut decision = pin!(decide(route, &tickets, is_navigation, intent));
+    if let Ok(outcome) = timeout(LONG_WAIT, decision.as_mut()).await {
+        return outcome;
+    }
+    let context = RequestContext::of(request);
+    let connection = context.and_then(|context| context.connection.as_ref());
+    let _watch = connection.map(Claim::watch_hang_up);
+    decision.await
 }
 
 /// Gets the room's verdict as if the request had no ticket.

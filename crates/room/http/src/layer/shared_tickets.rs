@@ -77,7 +77,7 @@ impl SharedTickets {
     ) -> Outcome {
         let max_addresses = route.room.config().max_addresses_per_ticket;
         let intent = intent_of(request);
-        let outcome = decide_with_tickets(route, request.headers(), is_navigation, intent).await;
+        let outcome = decide_with_tickets(route, request, is_navigation, intent).await;
         match &outcome {
             Outcome::Pass(pass) if self.is_above(route, pass, address, max_addresses) => {
                 decide_without_ticket(route, is_navigation, intent).await

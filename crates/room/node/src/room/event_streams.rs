@@ -1,7 +1,7 @@
 //! Hints for event streams: which waiting visitors the room would probably admit. The decision is
 //! made when a visitor sends its ticket.
 
-use anteroom_room::room::{Room, Visit};
+use anteroom_room::room::{Room, TurnWait, Visit};
 use anteroom_room::ticket::{Standing, Ticket};
 use anteroom_room::time::Timestamp;
 
@@ -30,7 +30,7 @@ impl RoomHandle {
                     visitor: ticket.visitor,
                     ticket: Some(*ticket),
                     may_sync: false,
-                    may_wait: false,
+                    turn_wait: TurnWait::No,
                     gets_page: false,
                 };
                 is_open && room.is_eligible(visit)

@@ -8,7 +8,9 @@ use anteroom_room::ledger::{LeaseTerms, Ledger};
 use anteroom_room::record_view::RecordView;
 use anteroom_room::room::check_in::CheckInRequest;
 use anteroom_room::room::request_flow::Intent;
-use anteroom_room::room::{Capacity, CheckIn, Predecessors, Room, RoomIdentity, Verdict, Visit};
+use anteroom_room::room::{
+    Capacity, CheckIn, Predecessors, Room, RoomIdentity, TurnWait, Verdict, Visit,
+};
 use anteroom_room::rules::{Limits, Rules};
 use anteroom_room::sync::{Reply, SyncRequest};
 use anteroom_room::ticket::Ticket;
@@ -260,7 +262,7 @@ impl Deployment {
             visitor: ticket.map_or(VisitorId(id), |ticket| ticket.visitor),
             ticket,
             may_sync: true,
-            may_wait: false,
+            turn_wait: TurnWait::No,
             gets_page: false,
         };
         let mut verdict = self.rooms[node].handle_visit(visit, self.now);

@@ -149,6 +149,11 @@ impl Checkers {
         }
     }
 
+    /// Records a response to a visitor who is expected late, and does not count until then.
+    pub(crate) fn handle_pause(&mut self, visitor: VisitorId) {
+        self.counts.waiting.remove(&visitor);
+    }
+
     /// Records that a visitor left the queue. It need not be counted any more. A node that does not
     /// know of it counts the visitor until it is overdue.
     pub(crate) fn handle_left_queue(&mut self, visitor: VisitorId, now: Timestamp) {

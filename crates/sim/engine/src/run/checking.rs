@@ -183,6 +183,9 @@ impl Simulation {
         }
         let (now, is_copy) = (self.now, !request.role.is_own());
         match reply {
+            NodeReply::Queue(Some(ticket), _) if request.has_waited_in_vain => {
+                self.checkers.handle_pause(ticket.visitor);
+            }
             NodeReply::Queue(Some(ticket), position) => {
                 let interval = position.refresh_after.unwrap_or_default();
                 self.note_counted(request, ticket.visitor, interval);

@@ -8,7 +8,7 @@ use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::{DataCenterId, NodeId, VisitorId};
 use anteroom_room::lease::Lease;
 use anteroom_room::ledger::{LeaseTerms, Ledger};
-use anteroom_room::room::{Capacity, Predecessors, Room, RoomIdentity, Verdict, Visit};
+use anteroom_room::room::{Capacity, Predecessors, Room, RoomIdentity, TurnWait, Verdict, Visit};
 use anteroom_room::rules::{AllocationKind, Limits, Rules};
 use anteroom_room::statistics::RoomStatistics;
 use anteroom_room::time::{DurationMs, Timestamp};
@@ -250,7 +250,7 @@ impl LeasingNodes {
             visitor: VisitorId(self.visitors.to_le_bytes()),
             ticket: None,
             may_sync: true,
-            may_wait: false,
+            turn_wait: TurnWait::No,
             gets_page: false,
         };
         for _ in 0..5 {

@@ -93,7 +93,7 @@ fn all_visitors_with_a_code_are_found_and_no_others() {
             visitor: waiting(last),
             ticket: None,
             may_sync: false,
-            may_wait: false,
+            turn_wait: TurnWait::No,
             gets_page: false,
         };
         let Verdict::Queue(Some(ticket), _) = pair.room.handle_visit(visit, pair.now) else {

@@ -66,17 +66,41 @@ fn a_late_request_waits_for_the_turn_and_a_punctual_one_is_queued() {
     panic!("no slot came free");
 }
 
+/// The slots that come free would be kept for one who has gone for a minute.
 #[test]
-fn who_waited_in_vain_counts_for_the_interval_of_its_reply() {
+fn who_waited_in_vain_does_not_count_until_it_asks_again() {
     let (mut pair, ticket) = with_first_in_line();
     advance(&mut pair, 30);
     let mut request = flow(ticket);
     assert_eq!(pair.decide(&mut request), Step::WaitForTurn);
     request.end_wait_for_turn();
     let (ticket, _) = queued(pair.decide(&mut request));
-    // Nobody knows whether it will ask again, and others may take the slot.
-    let counts_for = ticket.counted_until.expect("it counts").since(pair.now);
-    assert!(counts_for <= DurationMs(16_000), "{counts_for}");
+    assert_eq!(ticket.counted_until, None);
+    pair.sync();
+    assert_eq!(pair.room.people_waiting(), 0);
+    pair.wait(2_000);
+    let (ticket, _) = queued(pair.run(ticket, Intent::Poll));
+    assert!(ticket.counted_until > Some(pair.now), "it was punctual");
+    pair.sync();
+    assert_eq!(pair.room.people_waiting(), 1);
+}
+
+#[test]
+fn of_the_copies_of_a_ticket_one_waits() {
+    let (mut pair, ticket) = with_first_in_line();
+    advance(&mut pair, 30);
+    let mut copies = [(); 3].map(|()| flow(ticket));
+    // All of them came before one was decided.
+    for copy in &mut copies {
+        assert_eq!(copy.decide(&mut pair.room, pair.now), Step::NotActive);
+    }
+    let steps = copies.each_mut().map(|copy| pair.decide(copy));
+    assert_eq!(steps[0], Step::WaitForTurn);
+    assert!(
+        matches!(steps[1..], [Step::Queue(..), Step::Queue(..)]),
+        "{steps:?}"
+    );
+    assert_eq!(pair.decide(&mut copies[0]), Step::WaitForTurn);
 }
 
 #[test]
@@ -136,6 +160,8 @@ fn a_copy_of_an_old_ticket_does_not_wait() {
     let (mut pair, old) = with_first_in_line();
     advance(&mut pair, 50);
     let current = queued(pair.run(old, Intent::Poll)).0;
+    pair.wait(2_000);
+    let current = queued(pair.run(current, Intent::Poll)).0;
     assert!(current.counted_until > Some(pair.now));
     let step = pair.decide(&mut flow(old));
     assert!(matches!(step, Step::Queue(..)), "{step:?}");

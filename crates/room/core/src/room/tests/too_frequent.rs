@@ -12,7 +12,7 @@ fn a_visitor_with_too_frequent_requests_waits_and_then_enters() {
         visitor: ticket.map_or(VisitorId([9; 16]), |ticket| ticket.visitor),
         ticket,
         may_sync: true,
-        may_wait: false,
+        turn_wait: TurnWait::No,
         gets_page: false,
     };
     let Verdict::Queue(Some(ticket), position) =

@@ -43,7 +43,7 @@ fn after_its_goodbye_a_room_admits_nobody_and_active_visitors_pass() {
         visitor: VisitorId([9; 16]),
         ticket: None,
         may_sync: true,
-        may_wait: false,
+        turn_wait: TurnWait::No,
         gets_page: false,
     };
     let verdict = pair.room.handle_visit(visit, pair.now);
@@ -60,7 +60,7 @@ fn without_a_parent_nobody_is_admitted_or_extended_but_tickets_run_on() {
         visitor: VisitorId([9; 16]),
         ticket: None,
         may_sync: false,
-        may_wait: false,
+        turn_wait: TurnWait::No,
         gets_page: false,
     };
     let Verdict::Queue(_, position) = pair.room.handle_visit(visit, pair.now) else {
@@ -95,7 +95,7 @@ fn on_store_failure_admit_admits_and_counts_all_visitors() {
         visitor: VisitorId([9; 16]),
         ticket: None,
         may_sync: false,
-        may_wait: false,
+        turn_wait: TurnWait::No,
         gets_page: false,
     };
     let verdict = pair.room.handle_visit(visit, pair.now);

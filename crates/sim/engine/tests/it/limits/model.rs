@@ -7,7 +7,9 @@ use anteroom_room::id::{DataCenterId, NodeId, VisitorId};
 use anteroom_room::ledger::{LeaseTerms, Ledger};
 use anteroom_room::room::check_in::CheckInRequest;
 use anteroom_room::room::request_flow::Intent;
-use anteroom_room::room::{Capacity, CheckIn, Predecessors, Room, RoomIdentity, Verdict, Visit};
+use anteroom_room::room::{
+    Capacity, CheckIn, Predecessors, Room, RoomIdentity, TurnWait, Verdict, Visit,
+};
 use anteroom_room::rules::{Limits, QueueingMethod, Rules, SeatNeedsCookie};
 use anteroom_room::sync::Reply;
 use anteroom_room::ticket::Ticket;
@@ -215,7 +217,7 @@ impl Model {
             visitor: ticket.map_or(VisitorId(visitor), |ticket| ticket.visitor),
             ticket,
             may_sync: true,
-            may_wait: false,
+            turn_wait: TurnWait::No,
             gets_page: false,
         };
         let mut verdict = self.room.handle_visit(visit, self.now);
