@@ -66,6 +66,9 @@ impl Ledger {
         // replaces its possible seats.
         let returned = self.drop_departed(request.child);
         self.count_used(request, returned.as_ref());
+        if let Some(returned) = &returned {
+            self.keep_counted(returned, request);
+        }
         let old = self.children.get(&request.child);
         let generation = match old {
             Some(old) => old.generation,
@@ -134,6 +137,23 @@ impl Ledger {
         }
         self.handle_revocations(request);
         self.drop_waiting_before(request);
+    }
+
+    /// Keeps what a child that returns was thought to have used and had not, below the root. The
+    /// root has counted these admissions, in a second that is over. If the sum fell, the next ones
+    /// would be hidden from it.
+    fn keep_counted(&mut self, returned: &DepartedChild, request: &SyncRequest) {
+        if self.upstream.is_none() {
+            return;
+        }
+        for &(minute, count) in &returned.admitted {
+            let used = request.admitted.iter().find(|(of, _)| *of == minute);
+            let unused = count.saturating_sub(used.map_or(0, |(_, count)| *count));
+            if unused > 0 {
+                *self.settled_minutes.entry(minute).or_insert(0) += unused;
+                self.sums.keep_admitted(minute, unused);
+            }
+        }
     }
 
     /// Returns the waiting visitors of a report, and takes the list out of it.

@@ -285,6 +285,11 @@ impl Sums {
         self.add_waiting(reported);
     }
 
+    /// Counts admissions of no child.
+    pub(super) fn keep_admitted(&mut self, minute: Minute, count: u32) {
+        self.add_admitted(&[(minute, count)]);
+    }
+
     fn add_admitted(&mut self, admitted: &[(Minute, u32)]) {
         for &(minute, count) in admitted {
             *self.admitted.entry(minute).or_insert(0) += count;

@@ -21,9 +21,7 @@ const COUNTS_UNTIL: DurationMs = DurationMs(1_000);
 impl Room {
     /// Whether a visitor with this ticket refreshes so slowly that it would miss its turn.
     pub(super) fn refreshes_slowly(&mut self, ticket: &Ticket, now: Timestamp) -> bool {
-        now.since(ticket.last_check_in_at) >= TURN_WAIT_MAX
-            && self.rules.queueing_method == QueueingMethod::Fifo
-            && !self.waiting.is_counted(ticket, now)
+        now.since(ticket.last_check_in_at) >= TURN_WAIT_MAX && !self.waiting.is_counted(ticket, now)
     }
 
     /// Whether the turn of such a visitor is near, or it is the first, so that its request waits.
@@ -40,11 +38,13 @@ impl Room {
             return false;
         }
         let rank = self.rank(visit, ticket.bucket);
-        let ahead = people_before(&self.snapshot.queue, rank);
-        // A free slot is kept for those ahead. They may not come, and then it is this visitor's.
-        let may_follow = ahead <= self.snapshot.seats_free;
-        let is_near = || refresh_before_turn(ahead, &self.snapshot.slots_ahead) <= TURN_WAIT_MAX;
-        if !may_follow && !is_near() {
+        let is_near = match self.rules.queueing_method {
+            QueueingMethod::Fifo => self.is_turn_near(rank),
+            // Where the queue has no order, only a free slot is near: a distant root sends it later
+            // than others wait.
+            _ => self.is_eligible(visit) && self.snapshot.seats_free > 0,
+        };
+        if !is_near {
             return false;
         }
         // It may hang up at any time, so it counts from one reply of the parent to the next.
@@ -53,5 +53,13 @@ impl Room {
                 .handle_refresh(&ticket, rank, COUNTS_UNTIL, now);
         }
         true
+    }
+
+    /// Whether the turn of a visitor of this rank may come while its request waits.
+    fn is_turn_near(&self, rank: Timestamp) -> bool {
+        let ahead = people_before(&self.snapshot.queue, rank);
+        // A free slot is kept for those ahead. They may not come, and then it is this visitor's.
+        ahead <= self.snapshot.seats_free
+            || refresh_before_turn(ahead, &self.snapshot.slots_ahead) <= TURN_WAIT_MAX
     }
 }

@@ -126,6 +126,39 @@ fn a_request_waits_only_if_its_turn_is_near_and_the_queue_has_an_order() {
     assert!(!matches!(step, Step::WaitForTurn), "{step:?}");
 }
 
+/// A distant root sends the slot a moment after other visitors would be sent away.
+#[test]
+fn without_an_order_a_late_request_waits_for_a_free_slot() {
+    let random = |seats| Rules {
+        queueing_method: QueueingMethod::Random,
+        ..rules(seats, 1_000)
+    };
+    let mut pair = Pair::new(random(1));
+    pair.admit();
+    let ticket = pair.queue(None).0;
+    pair.wait(1_000);
+    let ticket = pair.queue(Some(ticket)).0;
+    pair.sync();
+    advance(&mut pair, 60);
+    let step = pair.decide(&mut flow(ticket));
+    assert!(
+        matches!(step, Step::Queue(..)),
+        "the room is full: {step:?}"
+    );
+    advance(&mut pair, 60);
+    pair.change_rules(random(2));
+    pair.sync();
+    let mut request = flow(ticket);
+    assert_eq!(request.decide(&mut pair.room, pair.now), Step::NotActive);
+    // The reply to its request has not come in time.
+    request.set_may_sync(false);
+    let step = request.decide(&mut pair.room, pair.now);
+    assert_eq!(step, Step::WaitForTurn);
+    pair.sync();
+    let step = request.decide(&mut pair.room, pair.now);
+    assert!(matches!(step, Step::Admit(_)), "{step:?}");
+}
+
 /// Two visitors ask once a minute. The first has just gone again when a slot comes free.
 #[test]
 fn a_request_waits_for_a_slot_that_is_kept_for_one_who_may_not_come() {
