@@ -116,14 +116,14 @@ pub struct Visit {
 /// Wait of a request for the turn of a visitor who refreshes slowly.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum TurnWait {
-    /// It does not wait.
+    /// No wait.
     #[default]
     No,
-    /// It may wait, if the turn is near.
+    /// Possible wait, if the turn is near.
     Possible,
-    /// It waits, or has waited and is decided again.
+    /// Wait that has begun; the request is decided again after each reply.
     Begun,
-    /// It has waited for as long as it may.
+    /// Wait that has ended without the turn.
     InVain,
 }
 

@@ -62,13 +62,7 @@ impl Ledger {
 
     /// Records a child's report, in absolute counts; takes the lists out of the request.
     pub(super) fn handle_report(&mut self, request: &mut SyncRequest, is_clock_trusted: bool) {
-        // A child that returns after its lease had been given up reports a complete row: the report
-        // replaces its possible seats.
-        let returned = self.drop_departed(request.child);
-        self.count_used(request, returned.as_ref());
-        if let Some(returned) = &returned {
-            self.keep_counted(returned, request);
-        }
+        self.replace_departed(request);
         let old = self.children.get(&request.child);
         let generation = match old {
             Some(old) => old.generation,
@@ -137,6 +131,16 @@ impl Ledger {
         }
         self.handle_revocations(request);
         self.drop_waiting_before(request);
+    }
+
+    /// Drops what counts for a child whose lease had been given up. It reports a complete row,
+    /// which replaces its possible seats.
+    fn replace_departed(&mut self, request: &SyncRequest) {
+        let returned = self.drop_departed(request.child);
+        self.count_used(request, returned.as_ref());
+        if let Some(returned) = &returned {
+            self.keep_counted(returned, request);
+        }
     }
 
     /// Keeps what a child that returns was thought to have used and had not, below the root. The

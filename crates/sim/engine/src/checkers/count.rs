@@ -168,6 +168,11 @@ impl Checkers {
         self.counts.settled_at = self.counts.settled_at.max(settled_at);
     }
 
+    /// Records that the counts of visitors run out at other times than their tickets say.
+    pub(crate) fn note_visitors_counted_by_guess(&mut self, now: Timestamp) {
+        self.note_counts_change(now + overdue_after(DurationMs::from_secs(60)));
+    }
+
     /// Compares the root's count with the waiting visitors once a second. `counted_at`: time of
     /// the root's newest request. `incarnations`: sum over all ledgers.
     pub(crate) fn check_count(

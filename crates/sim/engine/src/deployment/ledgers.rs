@@ -30,6 +30,8 @@ use history::History;
 const UNNOTICED: DurationMs = DurationMs(750);
 /// Value of [`UNNOTICED`] where a data center treats the root as empty for two of its own periods.
 const UNNOTICED_BELOW_GLOBAL: DurationMs = DurationMs(2_750);
+/// Age of a ledger's clock while its nodes sync, at most.
+const CLOCK_LATE_MAX: DurationMs = DurationMs(5_000);
 
 /// Stores of all data centers, and the root's store.
 #[derive(Debug)]
@@ -279,6 +281,12 @@ impl Stores {
         let stores = self.locals.into_iter().chain([self.root]);
         let recorders = stores.filter_map(|store| store.recorder);
         recorders.map(|recorder| recorder.finish()).collect()
+    }
+
+    /// Whether the clock of a data center's ledger stands, because it trusts no child's.
+    pub(crate) fn has_standing_clock(&self, data_center: u32, now: Timestamp) -> bool {
+        let local = self.locals.get(data_center as usize);
+        local.is_some_and(|local| local.ledger().clock_at() + CLOCK_LATE_MAX < now)
     }
 
     /// Returns the longest time for which the root leases.

@@ -185,6 +185,16 @@ impl Simulation {
         if !node.is_alive() {
             return;
         }
+        let data_center = node.data_center;
+        if self
+            .deployment
+            .stores
+            .has_standing_clock(data_center, self.now)
+        {
+            // Its visitors pass to other data centers at times that its ledger knows to a second.
+            self.checkers.note_visitors_counted_by_guess(self.now);
+        }
+        let node = &mut self.deployment.nodes[index as usize];
         node.state = NodeState::Draining;
         node.sync_loop.stop();
         let incarnation = node.incarnation;
