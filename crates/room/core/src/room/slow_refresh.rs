@@ -15,8 +15,9 @@ use crate::watermark::people_before;
 /// Longest wait of a request for its turn: shorter than what clients and proxies allow.
 pub const TURN_WAIT_MAX: DurationMs = DurationMs(10_000);
 
-/// Time for which such a request counts at least: a few replies of the parent.
-const COUNTS_UNTIL: DurationMs = DurationMs(1_000);
+/// Time for which such a request counts at least: a few replies of the parent, and the reports of
+/// them to a distant root.
+const COUNTS_UNTIL: DurationMs = DurationMs(2_000);
 
 impl Room {
     /// Whether a visitor with this ticket refreshes so slowly that it would miss its turn.

@@ -263,3 +263,35 @@ fn a_late_message_begins_no_request_to_the_root() {
         assert_eq!(exchange.upstream_sync.is_some(), is_new, "{age}");
     }
 }
+
+/// The root has counted it already, in a second that is over. If the sum fell when the node came
+/// back, the root would miss the next admission.
+#[test]
+fn an_admission_that_a_killed_node_did_not_use_stays_counted() {
+    let mut far = Far::new(START);
+    far.node(1, 0, |_| {});
+    far.upstream_sync();
+    assert_eq!(far.node(1, 0, |_| {}).admissions, 1);
+    far.wait(11_000);
+    let newcomer = |child, sent_at| {
+        move |request: &mut SyncRequest| {
+            request.child = NodeId(child);
+            request.process = NodeId(child);
+            (request.parent, request.generation) = (None, None);
+            request.sent_at = sent_at;
+        }
+    };
+    let sum = |far: &mut Far| {
+        let request = far.here.poll_upstream(far.now).expect("a node has synced");
+        request
+            .admitted
+            .iter()
+            .map(|(_, count)| *count)
+            .sum::<u32>()
+    };
+    far.node(0, 0, newcomer(2, far.now));
+    assert_eq!(sum(&mut far), 1, "it may have used it");
+    far.wait(100);
+    far.node(0, 0, newcomer(1, far.now));
+    assert_eq!(sum(&mut far), 1, "and did not");
+}
