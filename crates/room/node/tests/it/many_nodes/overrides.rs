@@ -67,6 +67,36 @@ async fn a_long_idle_node_admits_nobody_after_a_pause() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_request_that_waits_for_its_turn_is_answered_when_the_room_is_suspended() {
+    let rules = Rules {
+        seats: 1,
+        session_s: 60,
+        ..SMALL
+    };
+    let deployment = Deployment::one_level(1, rules).await;
+    let room = deployment.room(0);
+    assert_eq!(reason(&request(&room, None).await), None);
+    let mut cookie = None;
+    for pause in [1, 15] {
+        let outcome = request(&room, cookie.as_deref()).await;
+        let Outcome::Queue { ticket, .. } = outcome else {
+            panic!("the room is full");
+        };
+        cookie = ticket;
+        let_pass(Duration::from_secs(pause)).await;
+    }
+    let began = Instant::now();
+    let suspends = async {
+        let_pass(Duration::from_secs(2)).await;
+        command(&deployment, set("suspended", true)).await;
+    };
+    let (outcome, ()) = tokio::join!(request(&room, cookie.as_deref()), suspends);
+    assert_eq!(reason(&outcome), Some(QueueReason::Full));
+    let took = began.elapsed();
+    assert!((2..=4).contains(&took.as_secs()), "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_busy_node_reads_overrides_within_a_second_without_a_request() {
     let rules = Rules {
         seats: 1_000,
