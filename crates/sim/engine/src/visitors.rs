@@ -167,7 +167,14 @@ impl Visitor {
 
     /// Takes a ticket over from a response, unless the visitor's own ticket is better.
     pub(crate) fn adopt(&mut self, ticket: Ticket, now: Timestamp) {
-        let is_better = self.ticket.is_none_or(|own| {
+        if self.would_adopt(&ticket, now) {
+            self.ticket = Some(ticket);
+        }
+    }
+
+    /// Whether a ticket in a response is as good as the visitor's own one.
+    pub(crate) fn would_adopt(&self, ticket: &Ticket, now: Timestamp) -> bool {
+        self.ticket.is_none_or(|own| {
             let own_end = own.accepted_at.and_then(|_| own.seats.ends_at());
             let end = ticket.accepted_at.and_then(|_| ticket.seats.ends_at());
             if own.visitor == ticket.visitor {
@@ -175,10 +182,7 @@ impl Visitor {
             } else {
                 own_end.is_some_and(|end| end <= now) || own_end.is_none()
             }
-        });
-        if is_better {
-            self.ticket = Some(ticket);
-        }
+        })
     }
 }
 

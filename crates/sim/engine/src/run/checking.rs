@@ -137,7 +137,7 @@ impl Simulation {
             }
         }
         let owner = self.population.visitors.get_mut(request.owner);
-        let own = owner.and_then(|visitor| watched_for(visitor, request, reply));
+        let own = owner.and_then(|visitor| watched_for(visitor, request, reply, now));
         let is_untracked = own.is_none();
         let watched = own.unwrap_or(&mut no_record);
         match reply {
@@ -283,11 +283,16 @@ fn watched_for<'a>(
     visitor: &'a mut Visitor,
     request: &Request,
     reply: &NodeReply,
+    now: Timestamp,
 ) -> Option<&'a mut Watched> {
     let ticket = ticket_of(reply)?;
     let is_own = visitor
         .ticket
         .is_some_and(|own| own.visitor == ticket.visitor);
-    let is_its = request.role.is_own() || is_own || visitor.watched.is_of(ticket.visitor);
+    // A second tab has the browser's cookies: the next page uses the ticket that it gets.
+    let is_entry = request.role == Role::Tab && matches!(reply, NodeReply::Admit(_));
+    let is_taken = is_entry && visitor.would_adopt(ticket, now);
+    let is_its =
+        request.role.is_own() || is_taken || is_own || visitor.watched.is_of(ticket.visitor);
     is_its.then_some(&mut visitor.watched)
 }
