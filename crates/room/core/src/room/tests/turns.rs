@@ -198,6 +198,16 @@ fn a_turn_is_near_the_front_for_as_long_as_a_position_is_kept() {
     }
 }
 
+/// The turn would last for a moment, and would be the second one that is missed.
+#[test]
+fn a_turn_that_another_node_took_for_missed_is_over_on_a_clock_that_is_behind() {
+    let (mut pair, turn) = with_turn(one_seat());
+    let ended_at = turn.held_turn().expect("a turn").ends_at;
+    assert!(pair.now < ended_at);
+    let missed = turn.after_missed_turn(ended_at + DurationMs(100));
+    queued(pair.run(missed, Intent::Poll));
+}
+
 #[test]
 fn a_turn_that_was_used_is_a_session_even_if_the_seat_ends_no_later() {
     let rules = Rules {
