@@ -104,7 +104,7 @@ pub struct Visit {
     pub ticket: Option<Ticket>,
     /// Whether it may wait for one round trip to the parent.
     pub may_sync: bool,
-    /// Whether it may wait for its turn.
+    /// Wait for its turn.
     pub turn_wait: TurnWait,
     /// Whether the response is a page. Without scripts that page refreshes by reloading itself,
     /// which is seldom; its visitor must not lose its turn for it.
@@ -114,10 +114,9 @@ pub struct Visit {
 }
 
 /// Wait of a request for the turn of a visitor who refreshes slowly.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum TurnWait {
     /// No wait.
-    #[default]
     No,
     /// Possible wait, if the turn is near.
     Possible,

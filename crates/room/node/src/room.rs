@@ -265,7 +265,7 @@ impl RoomHandle {
                 }
                 Step::WaitForTurn => {
                     let may_wait_on = self.wait_for_turn(&mut deadline).await;
-                    // Nobody waits any more; the next request learns that.
+                    // In a suspended room nobody waits; the next request learns that.
                     if !may_wait_on || self.settings.load().config.suspended {
                         flow.end_wait_for_turn();
                     }

@@ -155,63 +155,61 @@ async fn next_second() {
     .await;
 }
 
-#[tokio::test]
-async fn the_poll_of_who_polls_seldom_waits_for_the_turn() {
-    let sessions = "session_duration = \"18s\"\ndisable_session_renewal = true";
-    let site = Site::with_room(1, sessions).await;
+/// Whether a response to a poll says that the visitor waits.
+fn waits(poll: &Value) -> bool {
+    poll["cfWaitingRoom"]["inWaitingRoom"] == true
+}
+
+/// Returns a room of one seat, which is taken for `session`. The first visitor in line has not
+/// polled for so long that its next poll may wait for its turn. The second one polls in time.
+async fn with_late_poller(session: &str) -> (Site, Client, Client) {
+    let room = format!("session_duration = \"{session}\"\ndisable_session_renewal = true");
+    let site = Site::with_room(1, &room).await;
     site.insider().await;
-    let mut seldom = site.visitor();
-    assert!(seldom.navigate("/").await.is_queued());
+    let mut late = site.visitor();
+    assert!(late.navigate("/").await.is_queued());
     let polled_at = Instant::now();
-    seldom.get(POSITION).await;
+    late.get(POSITION).await;
     next_second().await;
-    let mut often = site.visitor();
-    assert!(often.navigate("/").await.is_queued());
-    let waits = |body: Value| body["cfWaitingRoom"]["inWaitingRoom"] == true;
-    let shared = tokio::sync::Mutex::new(&mut often);
-    eventually("it counts no more, and may wait", || async {
-        assert!(waits(shared.lock().await.get(POSITION).await.json()));
+    let often = tokio::sync::Mutex::new(site.visitor());
+    assert!(often.lock().await.navigate("/").await.is_queued());
+    eventually("the first one counts no more, and may wait", || async {
+        assert!(waits(&often.lock().await.get(POSITION).await.json()));
         polled_at.elapsed() > Duration::from_secs(11)
     })
     .await;
+    (site, late, often.into_inner())
+}
+
+#[tokio::test]
+async fn the_poll_of_who_polls_seldom_waits_for_the_turn() {
+    let (_site, mut seldom, mut often) = with_late_poller("18s").await;
     // The room is full. The seat comes free while the request waits.
     let poll = seldom.get(POSITION);
     tokio::pin!(poll);
     let turn = loop {
         tokio::select! {
             turn = &mut poll => break turn.json(),
-            response = often.get(POSITION) => assert!(waits(response.json())),
+            response = often.get(POSITION) => assert!(waits(&response.json())),
         }
     };
-    assert!(!waits(turn.clone()), "{turn}");
+    assert!(!waits(&turn), "{turn}");
     assert!(turn["turn"]["endsAtMs"].is_u64(), "{turn}");
 }
 
 /// A turn for a client that has gone would be held for a minute.
 #[tokio::test]
 async fn a_client_that_hangs_up_while_its_poll_waits_gets_no_turn() {
-    let sessions = "session_duration = \"20s\"\ndisable_session_renewal = true";
-    let site = Site::with_room(1, sessions).await;
-    site.insider().await;
-    let mut gone = site.visitor();
-    assert!(gone.navigate("/").await.is_queued());
-    let polled_at = Instant::now();
-    gone.get(POSITION).await;
-    next_second().await;
-    let often = tokio::sync::Mutex::new(site.visitor());
-    assert!(often.lock().await.navigate("/").await.is_queued());
-    let waits = |body: Value| body["cfWaitingRoom"]["inWaitingRoom"] == true;
-    let polls = async || waits(often.lock().await.get(POSITION).await.json());
-    eventually("the first one counts no more, and may wait", || async {
-        assert!(polls().await);
-        polled_at.elapsed() > Duration::from_secs(11)
-    })
-    .await;
+    let (site, mut gone, often) = with_late_poller("20s").await;
     let until_hang_up = Duration::from_secs(3);
     let response = timeout(until_hang_up, gone.get(POSITION)).await;
     assert!(response.is_err(), "it waits for its turn");
     drop(gone);
-    eventually("the second one gets its turn", || async { !polls().await }).await;
+    let often = tokio::sync::Mutex::new(often);
+    eventually("the second one gets its turn", || async {
+        !waits(&often.lock().await.get(POSITION).await.json())
+    })
+    .await;
     let admitted = site.metric("anteroom_admissions_total{room=\"main\"}");
     assert_eq!(admitted.await, Some(2.0), "none for the one who has gone");
 }

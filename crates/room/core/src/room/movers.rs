@@ -166,6 +166,16 @@ mod tests {
         }
     }
 
+    /// Returns three visitors whose seats elsewhere end at 40, 20 and 30 s.
+    fn three_expected(now: Timestamp) -> Moving {
+        let mut moving = Moving::default();
+        for (id, ends_at) in [(1, 40_000), (2, 20_000), (3, 30_000)] {
+            let seat = (Timestamp(0), Timestamp(ends_at));
+            moving.note(VisitorId([id; 16]), seat, SESSION, now);
+        }
+        moving
+    }
+
     #[test]
     fn a_visitor_without_a_seat_is_expected_within_twice_its_pause() {
         let mut moving = Moving::default();
@@ -200,12 +210,8 @@ mod tests {
 
     #[test]
     fn a_seat_is_for_the_visitor_whose_own_ends_first() {
-        let mut moving = Moving::default();
         let now = Timestamp(10_000);
-        for (id, ends_at) in [(1, 40_000), (2, 20_000), (3, 30_000)] {
-            let seat = (Timestamp(0), Timestamp(ends_at));
-            moving.note(VisitorId([id; 16]), seat, SESSION, now);
-        }
+        let moving = three_expected(now);
         let served = |id, ends_at, seats, now| {
             moving.is_served(VisitorId([id; 16]), Timestamp(ends_at), seats, now)
         };
@@ -222,12 +228,8 @@ mod tests {
     /// The parent may have seats for all of them, and this one is served if it gets that many.
     #[test]
     fn who_waits_asks_for_the_seats_of_those_before_it_as_well() {
-        let mut moving = Moving::default();
         let now = Timestamp(10_000);
-        for (id, ends_at) in [(1, 40_000), (2, 20_000), (3, 30_000)] {
-            let seat = (Timestamp(0), Timestamp(ends_at));
-            moving.note(VisitorId([id; 16]), seat, SESSION, now);
-        }
+        let mut moving = three_expected(now);
         moving.note_pending(Timestamp(30_000));
         assert_eq!(moving.begin_request(now), movers(1, 1, 1));
         assert!(moving.is_served(VisitorId([3; 16]), Timestamp(30_000), 2, now));

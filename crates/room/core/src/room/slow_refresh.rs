@@ -17,7 +17,7 @@ pub const TURN_WAIT_MAX: DurationMs = DurationMs(10_000);
 
 /// Time for which such a request counts at least: a few replies of the parent, and the reports of
 /// them to a distant root.
-const COUNTS_UNTIL: DurationMs = DurationMs(2_000);
+const COUNTS_FOR: DurationMs = DurationMs(2_000);
 
 impl Room {
     /// Whether a visitor with this ticket refreshes so slowly that it would miss its turn.
@@ -49,9 +49,8 @@ impl Room {
             return false;
         }
         // It may hang up at any time, so it counts from one reply of the parent to the next.
-        if !self.waiting.is_counted(&ticket, now + COUNTS_UNTIL) {
-            self.waiting
-                .handle_refresh(&ticket, rank, COUNTS_UNTIL, now);
+        if !self.waiting.is_counted(&ticket, now + COUNTS_FOR) {
+            self.waiting.handle_refresh(&ticket, rank, COUNTS_FOR, now);
         }
         true
     }

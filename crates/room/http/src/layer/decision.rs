@@ -1,6 +1,8 @@
 //! Gets a room's verdict about a request, and marks its connection.
 
+use std::future::poll_fn;
 use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use anteroom_node::{Arrival, Intent, Outcome};
@@ -37,6 +39,11 @@ pub(super) async fn decide_with_tickets<B>(
 ) -> Outcome {
     let tickets = cookies::values(request.headers(), &route.cookie_name);
     let mut decision = pin!(decide(route, &tickets, is_navigation, intent));
+    // Most verdicts need no wait, and then no timer.
+    let at_once = poll_fn(|cx| Poll::Ready(decision.as_mut().poll(cx)));
+    if let Poll::Ready(outcome) = at_once.await {
+        return outcome;
+    }
     if let Ok(outcome) = timeout(LONG_WAIT, decision.as_mut()).await {
         return outcome;
     }
