@@ -24,8 +24,9 @@ pub(super) fn intent_of<B>(request: &Request<B>) -> Intent {
     }
 }
 
-/// Wait for a verdict that is longer than for a store: the request waits for its visitor's turn.
-const LONG_WAIT: Duration = Duration::from_secs(1);
+/// Wait for a verdict that is longer than for a store or for the next second's admissions: the
+/// request waits for its visitor's turn.
+const LONG_WAIT: Duration = Duration::from_secs(2);
 
 /// Gets the room's verdict about a request with its tickets.
 ///
