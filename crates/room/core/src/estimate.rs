@@ -10,7 +10,7 @@ pub const REFRESH_AFTER_LAST: DurationMs = DurationMs(60_000);
 
 /// Visitors at the front, who refresh most often. Behind them the interval grows by as much for
 /// every further sixteen.
-const AT_THE_FRONT: u64 = 16;
+pub const AT_THE_FRONT: u32 = 16;
 
 /// Time ahead for which slots that come free count as free. Visitors within the watermark have
 /// refreshed by then. If it were longer, many would be within it, and the first to refresh would
@@ -68,7 +68,7 @@ pub fn refresh_after(ahead: Option<u32>, wait: Option<WaitRange>, jitter: u64) -
     };
     // A logout may free a seat at any moment, however slowly the queue has moved.
     let by_position = ahead.map_or(REFRESH_AFTER_LAST, |ahead| {
-        REFRESH_AFTER_FIRST.times(1 + u64::from(ahead) / AT_THE_FRONT)
+        REFRESH_AFTER_FIRST.times(1 + u64::from(ahead / AT_THE_FRONT))
     });
     let spread = by_wait
         .min(by_position)

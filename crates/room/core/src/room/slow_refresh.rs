@@ -6,7 +6,7 @@
 //! own by the order of arrival.
 
 use super::{Room, TurnWait, Visit};
-use crate::estimate::refresh_before_turn;
+use crate::estimate::{AT_THE_FRONT, refresh_before_turn};
 use crate::rules::QueueingMethod;
 use crate::ticket::Ticket;
 use crate::time::{DurationMs, Timestamp};
@@ -58,8 +58,11 @@ impl Room {
     /// Whether the turn of a visitor of this rank may come while its request waits.
     fn is_turn_near(&self, rank: Timestamp) -> bool {
         let ahead = people_before(&self.snapshot.queue, rank);
-        // A free slot is kept for those ahead. They may not come, and then it is this visitor's.
-        ahead <= self.snapshot.seats_free
+        let free = self.snapshot.seats_free;
+        // A free slot is kept for those ahead. They may not come, and then it is this visitor's:
+        // several in a row may be as slow as it is.
+        (free > 0 && ahead < free.saturating_add(AT_THE_FRONT))
+            || ahead == 0
             || refresh_before_turn(ahead, &self.snapshot.slots_ahead) <= TURN_WAIT_MAX
     }
 }

@@ -159,12 +159,12 @@ fn without_an_order_a_late_request_waits_for_a_free_slot() {
     assert!(matches!(step, Step::Admit(_)), "{step:?}");
 }
 
-/// Two visitors ask once a minute. The first has just gone again when a slot comes free.
+/// Three visitors ask once a minute. Two have just gone again when a slot comes free.
 #[test]
-fn a_request_waits_for_a_slot_that_is_kept_for_one_who_may_not_come() {
+fn a_request_waits_for_a_slot_that_is_kept_for_those_who_may_not_come() {
     let mut pair = Pair::new(rules(1, 1_000));
     pair.admit();
-    let [first, second] = [(); 2].map(|()| {
+    let [first, second, third] = [(); 3].map(|()| {
         let ticket = pair.queue(None).0;
         pair.wait(1_000);
         let ticket = pair.queue(Some(ticket)).0;
@@ -172,16 +172,20 @@ fn a_request_waits_for_a_slot_that_is_kept_for_one_who_may_not_come() {
         ticket
     });
     advance(&mut pair, 60);
-    // Nobody knows that a slot will come free soon, so the second does not wait.
+    // Nobody knows that a slot will come free soon, so those after the first do not wait.
     pair.queue(Some(first));
     pair.sync();
-    let step = pair.decide(&mut flow(second));
-    assert!(matches!(step, Step::Queue(..)), "{step:?}");
+    for later in [second, third] {
+        let step = pair.decide(&mut flow(later));
+        assert!(matches!(step, Step::Queue(..)), "{step:?}");
+    }
     advance(&mut pair, 60);
     pair.queue(Some(first));
+    pair.sync();
+    pair.queue(Some(second));
     pair.change_rules(rules(2, 1_000));
     advance(&mut pair, 1);
-    let mut request = flow(second);
+    let mut request = flow(third);
     assert_eq!(pair.decide(&mut request), Step::WaitForTurn);
     advance(&mut pair, 5);
     let step = pair.decide(&mut request);
