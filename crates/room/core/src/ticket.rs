@@ -5,7 +5,7 @@
 use core::num::NonZeroU32;
 
 use crate::id::{DataCenterId, Epoch, VisitorId};
-use crate::queue_position::{HeldTurn, Rise};
+use crate::queue_position::{HeldTurn, Loss, Rise};
 use crate::rules::Rules;
 use crate::seats::SHORTEST_INTERVAL;
 use crate::time::{DurationMs, Timestamp};
@@ -38,6 +38,8 @@ pub struct Ticket {
     pub counted_until: Option<Timestamp>,
     /// Announcement to the visitor while it waited.
     pub announced: Announced,
+    /// Loss that only a script of the site has heard of. The next page mentions it.
+    pub unseen_loss: Option<Loss>,
     /// Seats in the data centers that the visitor used lately.
     pub seats: Seats,
 }
@@ -223,6 +225,7 @@ impl Ticket {
             has_missed_turn: true,
             counted_until: None,
             announced: Announced::default(),
+            unseen_loss: None,
             seats: Seats::default(),
             ..*self
         }
@@ -272,6 +275,7 @@ mod tests {
             has_missed_turn: false,
             counted_until: None,
             announced: Announced::default(),
+            unseen_loss: None,
             seats,
         }
     }

@@ -2,12 +2,14 @@
 //!
 //! Version 2: version (1), deployment (8), visitor (16), bucket (8), last check-in (8), accepted at
 //! (8, 0 = waiting), flags (1), counted until (2, 0 = not counted), announcement (17, if the flag
-//! says so), number of seats (1), and for each seat data center (4), end (8), epoch (4). `counted
-//! until` is in steps of half a second after the last check-in.
+//! says so), unseen loss (17, if the flag says so), number of seats (1), and for each seat data center
+//! (4), end (8), epoch (4). `counted until` is in steps of half a second after the last check-in.
 //!
 //! Announcement: position (4), time of admission (4), time of the first response that had one (4)
 //! and the time of admission in it (4), reason of a rise (1). Times are in seconds after the
 //! bucket; 0 is none.
+//!
+//! Unseen loss: kind (1), time (8) and the last request before it (8, 0 = not needed).
 //!
 //! Version 1 has neither `counted until` nor an announcement. It is still read, so that visitors
 //! keep their positions when a deployment is upgraded.
@@ -15,7 +17,7 @@
 use std::num::NonZeroU32;
 
 use anteroom_room::id::{DataCenterId, DeploymentId, Epoch, VisitorId};
-use anteroom_room::queue_position::Rise;
+use anteroom_room::queue_position::{Loss, Rise};
 use anteroom_room::ticket::{
     AfterArrival, Announced, FirstSeat, Promise, SEATS_MAX, Seat, Seats, Ticket,
 };
@@ -30,12 +32,15 @@ const FLAG_ANNOUNCED: u8 = 2;
 const FLAG_TURN: u8 = 4;
 const FLAG_EXTENDED_TURN: u8 = 8;
 const FLAG_MISSED_TURN: u8 = 16;
+const FLAG_UNSEEN_LOSS: u8 = 32;
 const ANNOUNCED_BYTES: usize = 4 * 4 + 1;
+const LOSS_BYTES: usize = 1 + 8 + 8;
 const SEAT_BYTES: usize = 16;
 const FIXED_BYTES: usize = 1 + 8 + 16 + 8 + 8 + 8 + 1 + 2 + 1;
 
 /// Most bytes of a ticket before sealing.
-pub(crate) const CONTENT_BYTES_MAX: usize = FIXED_BYTES + ANNOUNCED_BYTES + SEATS_MAX * SEAT_BYTES;
+pub(crate) const CONTENT_BYTES_MAX: usize =
+    FIXED_BYTES + ANNOUNCED_BYTES + LOSS_BYTES + SEATS_MAX * SEAT_BYTES;
 
 /// Error of bytes that are no ticket of a known version.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -56,7 +61,8 @@ pub(crate) fn write(deployment: DeploymentId, ticket: &Ticket) -> ([u8; CONTENT_
     });
     let flags = first_seat
         | flag(has_announced, FLAG_ANNOUNCED)
-        | flag(ticket.has_missed_turn, FLAG_MISSED_TURN);
+        | flag(ticket.has_missed_turn, FLAG_MISSED_TURN)
+        | flag(ticket.unseen_loss.is_some(), FLAG_UNSEEN_LOSS);
     writer.put(&[VERSION]);
     writer.put(&deployment.0.to_le_bytes());
     writer.put(&ticket.visitor.0);
@@ -67,6 +73,9 @@ pub(crate) fn write(deployment: DeploymentId, ticket: &Ticket) -> ([u8; CONTENT_
     writer.put(&counted_steps(ticket).to_le_bytes());
     if has_announced {
         writer.put_announced(ticket);
+    }
+    if let Some(loss) = ticket.unseen_loss {
+        writer.put_loss(loss);
     }
     let count_at = writer.length;
     writer.put(&[0]);
@@ -111,7 +120,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(DeploymentId, Ticket), NoTicket> {
     if flags & FLAG_ANNOUNCED != 0 && !has_count {
         return Err(NoTicket);
     }
-    let first_seat = match flags & !(FLAG_ANNOUNCED | FLAG_MISSED_TURN) {
+    let first_seat = match flags & !(FLAG_ANNOUNCED | FLAG_MISSED_TURN | FLAG_UNSEEN_LOSS) {
         0 => None,
         FLAG_NEWCOMER => Some(FirstSeat::Newcomer),
         FLAG_TURN => Some(FirstSeat::Turn),
@@ -123,6 +132,11 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(DeploymentId, Ticket), NoTicket> {
         Announced::default()
     } else {
         reader.announced()?
+    };
+    let unseen_loss = if flags & FLAG_UNSEEN_LOSS == 0 {
+        None
+    } else {
+        Some(reader.loss()?)
     };
     let seats = reader.seats()?;
     if !reader.rest.is_empty() {
@@ -137,6 +151,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(DeploymentId, Ticket), NoTicket> {
         has_missed_turn: flags & FLAG_MISSED_TURN != 0,
         counted_until: counted_until(last_check_in_at, steps),
         announced,
+        unseen_loss,
         seats,
     };
     Ok((deployment, ticket))
@@ -173,6 +188,39 @@ impl Writer {
         let code = code.map_or(0, |code| code + 1);
         self.put(&[u8::try_from(code).unwrap_or(0)]);
     }
+
+    fn put_loss(&mut self, loss: Loss) {
+        let (kind, ended_at, last_request_at) = match loss {
+            Loss::Session {
+                ended_at,
+                was_idle: true,
+            } => (loss_kind::IDLE_SESSION, ended_at, Timestamp::ZERO),
+            Loss::Session { ended_at, .. } => (loss_kind::FIXED_SESSION, ended_at, Timestamp::ZERO),
+            Loss::Position {
+                last_request_at,
+                ended_at,
+            } => (loss_kind::POSITION, ended_at, last_request_at),
+            Loss::Turn {
+                ended_at,
+                is_near_front: true,
+            } => (loss_kind::TURN_NEAR_FRONT, ended_at, Timestamp::ZERO),
+            Loss::Turn { ended_at, .. } => (loss_kind::TURN, ended_at, Timestamp::ZERO),
+            Loss::Revoked => (loss_kind::REVOKED, Timestamp::ZERO, Timestamp::ZERO),
+        };
+        self.put(&[kind]);
+        self.put(&ended_at.0.to_le_bytes());
+        self.put(&last_request_at.0.to_le_bytes());
+    }
+}
+
+/// Kinds of a loss. The times are those of the loss.
+mod loss_kind {
+    pub(super) const IDLE_SESSION: u8 = 0;
+    pub(super) const FIXED_SESSION: u8 = 1;
+    pub(super) const POSITION: u8 = 2;
+    pub(super) const TURN_NEAR_FRONT: u8 = 3;
+    pub(super) const TURN: u8 = 4;
+    pub(super) const REVOKED: u8 = 5;
 }
 
 /// Reasons of a rise, by their code less one.
@@ -221,6 +269,28 @@ impl Reader<'_> {
         })
     }
 
+    fn loss(&mut self) -> Result<Loss, NoTicket> {
+        let kind = self.u8()?;
+        let ended_at = Timestamp(self.u64()?);
+        let last_request_at = Timestamp(self.u64()?);
+        match kind {
+            loss_kind::IDLE_SESSION | loss_kind::FIXED_SESSION => Ok(Loss::Session {
+                ended_at,
+                was_idle: kind == loss_kind::IDLE_SESSION,
+            }),
+            loss_kind::POSITION => Ok(Loss::Position {
+                last_request_at,
+                ended_at,
+            }),
+            loss_kind::TURN_NEAR_FRONT | loss_kind::TURN => Ok(Loss::Turn {
+                ended_at,
+                is_near_front: kind == loss_kind::TURN_NEAR_FRONT,
+            }),
+            loss_kind::REVOKED => Ok(Loss::Revoked),
+            _ => Err(NoTicket),
+        }
+    }
+
     fn seats(&mut self) -> Result<Seats, NoTicket> {
         let count = self.u8()?;
         let mut seats = Seats::default();
@@ -257,6 +327,7 @@ mod tests {
             has_missed_turn: false,
             counted_until,
             announced: Announced::default(),
+            unseen_loss: None,
             seats: Seats::default(),
         }
     }
@@ -334,10 +405,42 @@ mod tests {
             }
         }
         let (mut bytes, length) = write(DeploymentId(1), &waiting(None));
-        for flags in [FLAG_TURN | FLAG_NEWCOMER, 32, 128] {
+        for flags in [FLAG_TURN | FLAG_NEWCOMER, 64, 128] {
             bytes[49] = flags;
             assert_eq!(read(&bytes[..length]), Err(NoTicket), "{flags}");
         }
+    }
+
+    #[test]
+    fn a_ticket_carries_a_loss_to_the_next_page() {
+        let ended_at = Timestamp(1_694_432_700_123);
+        let session = |was_idle| Loss::Session { ended_at, was_idle };
+        let turn = |is_near_front| Loss::Turn {
+            ended_at,
+            is_near_front,
+        };
+        let position = Loss::Position {
+            last_request_at: Timestamp(1_694_432_400_123),
+            ended_at,
+        };
+        let both = [true, false];
+        let losses = both.map(session).into_iter().chain(both.map(turn));
+        for loss in losses.chain([position, Loss::Revoked]) {
+            let ticket = Ticket {
+                unseen_loss: Some(loss),
+                ..waiting(None)
+            };
+            assert_eq!(read_back(&ticket), ticket);
+        }
+        let (mut bytes, length) = write(
+            DeploymentId(1),
+            &Ticket {
+                unseen_loss: Some(Loss::Revoked),
+                ..waiting(None)
+            },
+        );
+        bytes[FIXED_BYTES - 1] = 6;
+        assert_eq!(read(&bytes[..length]), Err(NoTicket), "an unknown kind");
     }
 
     #[test]

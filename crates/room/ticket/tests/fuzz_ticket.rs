@@ -54,6 +54,7 @@ fn sealed(room: &str, deployment: DeploymentId) -> String {
         has_missed_turn: false,
         counted_until: None,
         announced: Announced::default(),
+        unseen_loss: None,
         seats: Seats::default(),
     };
     let nonce = [3; NONCE_BYTES];

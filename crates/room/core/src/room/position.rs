@@ -99,6 +99,7 @@ impl Room {
             has_missed_turn: visit.ticket.is_some_and(|ticket| ticket.has_missed_turn),
             counted_until,
             announced,
+            unseen_loss: None,
             seats: Seats::default(),
         };
         (position, ticket)

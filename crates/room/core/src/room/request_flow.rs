@@ -102,6 +102,8 @@ pub struct RequestFlow {
     has_waited: bool,
     /// Loss of the session or the position that the ticket had.
     loss: Option<Loss>,
+    /// Loss that the visitor's last responses told a script, but no page.
+    unseen_loss: Option<Loss>,
     stage: Stage,
 }
 
@@ -128,6 +130,7 @@ impl RequestFlow {
             may_sync: true,
             has_waited: false,
             loss: None,
+            unseen_loss: None,
             stage: match accepted {
                 Some(ticket) => Stage::CheckIn(ticket),
                 None => Stage::Arrived(arrival.ticket),
@@ -185,15 +188,24 @@ impl RequestFlow {
     }
 
     /// Returns the step with the loss, if the visitor is queued: it hears of it once, because its
-    /// new ticket is good.
+    /// new ticket is good. If this response is for a script of the site, the next page repeats it.
     fn with_loss(&self, step: Step) -> Step {
-        match step {
-            Step::Queue(Some(ticket), position) => {
-                let loss = self.loss;
-                Step::Queue(Some(ticket), QueuePosition { loss, ..position })
-            }
-            other => other,
-        }
+        let Step::Queue(Some(ticket), position) = step else {
+            return step;
+        };
+        let unseen = self.loss.or(self.unseen_loss);
+        let (loss, unseen_loss) = if self.arrival.gets_page || self.arrival.intent.is_poll() {
+            (unseen, None)
+        } else {
+            (self.loss, unseen)
+        };
+        Step::Queue(
+            Some(Ticket {
+                unseen_loss,
+                ..ticket
+            }),
+            QueuePosition { loss, ..position },
+        )
     }
 
     fn step(&mut self, room: &mut Room, now: Timestamp) -> Step {
@@ -324,6 +336,7 @@ impl RequestFlow {
                 waiting = missed.map(|ticket| ticket.after_missed_turn(now));
             }
         }
+        self.unseen_loss = waiting.and_then(|ticket| ticket.unseen_loss);
         self.may_sync = true;
         let turn_wait = if waiting.is_some_and(|ticket| room.refreshes_slowly(&ticket, now)) {
             TurnWait::Possible

@@ -202,6 +202,7 @@ impl Room {
                 .then_some(FirstSeat::Turn),
             counted_until: None,
             announced: Announced::default(),
+            unseen_loss: None,
             seats,
             ..ticket
         })
@@ -322,6 +323,7 @@ impl Room {
             has_missed_turn: visit.ticket.is_some_and(|ticket| ticket.has_missed_turn),
             counted_until: None,
             announced: Announced::default(),
+            unseen_loss: None,
             seats,
         }
     }

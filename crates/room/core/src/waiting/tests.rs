@@ -20,6 +20,7 @@ fn ticket(n: u8) -> Ticket {
         has_missed_turn: false,
         counted_until: None,
         announced: Announced::default(),
+        unseen_loss: None,
         seats: Seats::default(),
     }
 }

@@ -26,6 +26,7 @@ fn ticket() -> Ticket {
         has_missed_turn: false,
         counted_until: Some(Timestamp(1_694_432_799_500)),
         announced: Announced::default(),
+        unseen_loss: None,
         seats,
     }
 }
@@ -55,6 +56,7 @@ fn a_waiting_ticket_has_no_seats_and_no_time_of_acceptance() {
         has_missed_turn: false,
         counted_until: None,
         announced: Announced::default(),
+        unseen_loss: None,
         seats: Seats::default(),
         ..ticket()
     };

@@ -33,6 +33,7 @@ fn until(count: i64, secs: u64) -> WaitingForecast {
             has_missed_turn: false,
             counted_until: None,
             announced: crate::ticket::Announced::default(),
+            unseen_loss: None,
             seats: crate::ticket::Seats::default(),
         };
         let interval = DurationMs((secs - 1) * 4_000 / 5);
@@ -110,6 +111,7 @@ fn a_visitor_passes_from_one_child_to_another_at_the_same_time() {
             has_missed_turn: false,
             counted_until: Some(START + DurationMs(3_000)),
             announced: crate::ticket::Announced::default(),
+            unseen_loss: None,
             seats: crate::ticket::Seats::default(),
         };
         book.handle_refresh(&ticket, START, DurationMs(4_000), START);

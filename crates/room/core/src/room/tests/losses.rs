@@ -74,3 +74,33 @@ fn a_session_that_was_revoked_is_mentioned() {
     let position = request(&mut pair, active).1;
     assert_eq!(position.loss, Some(Loss::Revoked));
 }
+
+/// The site's script asks first, then the visitor opens a page.
+#[test]
+fn the_next_page_mentions_a_loss_that_a_script_was_told() {
+    for intent in [Intent::Enter, Intent::Poll] {
+        let mut pair = Pair::new(Rules {
+            queue_all: true,
+            ..rules(1, 1_000)
+        });
+        let lost = pair.queue(None).0;
+        pair.wait(Rules::default().position_grace.0 + 1);
+        let mut script = |pair: &mut Pair, ticket| {
+            let mut request = RequestFlow::new(VisitorArrival {
+                ticket: Some(ticket),
+                fresh: VisitorId([0x55; 16]),
+                is_navigation: false,
+                gets_page: false,
+                intent: Intent::Enter,
+            });
+            queued(pair.decide(&mut request))
+        };
+        let (ticket, first) = script(&mut pair, lost);
+        assert!(first.loss.is_some(), "the script may tell the visitor");
+        let (ticket, second) = script(&mut pair, ticket);
+        assert_eq!(second.loss, None, "it was told");
+        let (ticket, page) = queued(pair.run(ticket, intent));
+        assert_eq!(page.loss, first.loss);
+        assert_eq!(queued(pair.run(ticket, intent)).1.loss, None, "once");
+    }
+}

@@ -20,6 +20,7 @@ fn from_other_data_center(now: Timestamp) -> Ticket {
         has_missed_turn: false,
         counted_until: None,
         announced: crate::ticket::Announced::default(),
+        unseen_loss: None,
         seats,
     }
 }

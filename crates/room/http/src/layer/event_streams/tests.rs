@@ -55,6 +55,7 @@ impl Scene {
             has_missed_turn: false,
             counted_until: None,
             announced: Announced::default(),
+            unseen_loss: None,
             seats: Seats::default(),
         };
         let room = Arc::clone(&self.room);
