@@ -88,6 +88,8 @@ pub struct ConnectionStats {
     pub reclaimed: BTreeMap<&'static str, u64>,
     /// Connections that got nothing but an error response, by reason: `full`, `address`.
     pub turned_away: BTreeMap<&'static str, u64>,
+    /// Requests that the fast path has looked at, by what it did: fixed words.
+    pub fast_path: BTreeMap<&'static str, u64>,
 }
 
 /// Stats of Envoy's rate limit service.

@@ -152,6 +152,7 @@ impl Gateway {
             tls: tls.clone(),
             rooms: layers.waiting_rooms(),
             limits: layers.rate_limits(),
+            at_once: layers.at_once(),
             connections,
             table,
             clock: Arc::clone(layers.clock()),

@@ -16,6 +16,7 @@ use anteroom_proxy::forwarded::TrustedProxies;
 use anteroom_proxy::intake::{Checked, Intake};
 use anteroom_proxy::reverse_proxy::ReverseProxy;
 use anteroom_room_http::layer::WaitingRoomLayer;
+use anteroom_tower::AtOnce;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tower::Layer as _;
@@ -30,6 +31,8 @@ pub(crate) struct Listeners {
     pub(crate) tls: Option<Tls>,
     pub(crate) rooms: WaitingRoomLayer,
     pub(crate) limits: RateLimitLayer,
+    /// Decisions of rooms and limits on the fast path.
+    pub(crate) at_once: AtOnce,
     pub(crate) connections: Arc<Connections>,
     pub(crate) table: ConnectionTable,
     pub(crate) clock: Arc<dyn NodeClock>,
@@ -60,11 +63,16 @@ impl Listeners {
             plain.serve(listener, to_https, draining.clone())
         });
         let trusted = TrustedProxies::of(server);
-        let intake = Intake::new(&server.timeouts, &server.size_limits, trusted);
+        let intake = Intake::new(&server.size_limits, trusted);
         let rooms = self.rooms.layer(ReverseProxy::new(&server.timeouts));
         let limited = self.limits.layer(rooms);
+        let decider = server.fast_path.then_some(self.at_once);
         let encrypted = http.with_tls(self.tls.clone());
-        let serving = encrypted.serve(self.visitors, Checked::new(intake, limited), draining);
+        let serving = encrypted.serve(
+            self.visitors,
+            Checked::new(intake, limited, decider),
+            draining,
+        );
         let (tls, clock) = (self.tls, self.clock);
         tokio::spawn(async move {
             let all = async {

@@ -9,8 +9,9 @@ use anteroom_embedded::Embedded;
 use anteroom_envoy::RateLimitService;
 use anteroom_limit_http::Limiter;
 use anteroom_proxy::downstream::connection_table::ConnectionTable;
-use anteroom_proxy::downstream::observer::{AbortReason, ConnectionObserver};
-use anteroom_proxy::downstream::observer::{Reclaimed, TurnedAway};
+use anteroom_proxy::downstream::observer::{
+    AbortReason, ConnectionObserver, FastPathRequest, Reclaimed, TurnedAway,
+};
 use anteroom_proxy::downstream::tls::Tls;
 use anteroom_room_http::layer::WaitingRoomLayer;
 use anteroom_tower::Layers;
@@ -28,6 +29,7 @@ pub(crate) struct Connections {
     broken_off: Mutex<BTreeMap<AbortReason, u64>>,
     reclaimed: Mutex<BTreeMap<Reclaimed, u64>>,
     turned_away: Mutex<BTreeMap<TurnedAway, u64>>,
+    fast_path: [AtomicU64; FastPathRequest::ALL.len()],
 }
 
 impl Connections {
@@ -41,6 +43,7 @@ impl Connections {
             broken_off: Mutex::default(),
             reclaimed: Mutex::default(),
             turned_away: Mutex::default(),
+            fast_path: Default::default(),
         }
     }
 
@@ -54,6 +57,11 @@ impl Connections {
             near: count(occupancy.near),
             reclaimed: by_word(Reclaimed::ALL, Reclaimed::word, &self.reclaimed),
             turned_away: by_word(TurnedAway::ALL, TurnedAway::word, &self.turned_away),
+            fast_path: FastPathRequest::ALL
+                .iter()
+                .zip(&self.fast_path)
+                .map(|(kind, count)| (kind.word(), count.load(Ordering::Relaxed)))
+                .collect(),
         }
     }
 }
@@ -88,6 +96,10 @@ impl ConnectionObserver for Connections {
 
     fn reclaimed(&self, why: Reclaimed) {
         *self.reclaimed.lock().entry(why).or_default() += 1;
+    }
+
+    fn fast_path(&self, taken: FastPathRequest) {
+        self.fast_path[taken as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     fn turned_away(&self, why: TurnedAway) {

@@ -194,6 +194,7 @@ pub(super) fn read(mut table: Table<'_>) -> ServerRead {
         trusted_proxies: edge.trusted_proxies,
         trusted_proxy_headers: edge.trusted_proxy_headers,
         guard_double_decoding: edge.guard_double_decoding,
+        fast_path: edge.fast_path,
         timeouts,
         size_limits,
         origins: OriginLimits {

@@ -14,6 +14,8 @@ use anteroom_config::{CookieSettings, SameSite, Secure};
 use http::header::{COOKIE, SET_COOKIE};
 use http::{HeaderMap, HeaderValue};
 
+use crate::header_view::HeaderView;
+
 /// Prefix of the names of all rooms' cookies.
 pub const PREFIX: &str = "__anteroom_";
 
@@ -44,7 +46,7 @@ impl<'a> Deref for Values<'a> {
 /// Returns the values of the cookie with exactly this name (case-sensitive), without quotes. Values
 /// that are not UTF-8 are skipped, and do not count towards `VALUES_MAX`.
 #[must_use]
-pub fn values<'a>(headers: &'a HeaderMap, name: &str) -> Values<'a> {
+pub fn values<'a>(headers: impl Into<HeaderView<'a>>, name: &str) -> Values<'a> {
     let mut values = Values::default();
     let named = all_values(headers, name);
     let texts = named.filter_map(|value| std::str::from_utf8(value).ok());
@@ -56,11 +58,12 @@ pub fn values<'a>(headers: &'a HeaderMap, name: &str) -> Values<'a> {
 }
 
 /// Returns all values of the cookie with exactly this name, including those that are not UTF-8.
-pub fn all_values<'a>(headers: &'a HeaderMap, name: &str) -> impl Iterator<Item = &'a [u8]> {
-    let lines = headers.get_all(COOKIE).iter();
-    let named = lines
-        .flat_map(|line| pieces(line.as_bytes()))
-        .filter_map(name_and_value);
+pub fn all_values<'a>(
+    headers: impl Into<HeaderView<'a>>,
+    name: &str,
+) -> impl Iterator<Item = &'a [u8]> {
+    let lines = headers.into().get_all(&COOKIE);
+    let named = lines.flat_map(pieces).filter_map(name_and_value);
     named
         .filter(move |(found, _)| *found == name.as_bytes())
         .map(|(_, value)| unquoted(value))
@@ -115,27 +118,38 @@ pub(crate) fn without_set(headers: &mut HeaderMap, prefix: &str) {
 
 /// Whether a browser would send back text that begins with `prefix`. Browsers drop blanks around a
 /// name, and may send back `=name=value`, a cookie without a name, as `name=value`.
-fn sets(line: &[u8], prefix: &str) -> bool {
+pub(crate) fn sets(line: &[u8], prefix: &str) -> bool {
     let is_name = |byte: &u8| *byte != b'=' && !byte.is_ascii_whitespace();
     let start = line.iter().position(is_name).unwrap_or(line.len());
     line[start..].starts_with(prefix.as_bytes())
 }
 
-/// Returns the line without cookies that begin with `prefix`; `None` if nothing remains.
-fn line_without(line: &HeaderValue, prefix: &str) -> Option<HeaderValue> {
-    let mut rest = Vec::with_capacity(line.len());
-    for piece in pieces(line.as_bytes()) {
+/// Appends the line without cookies that begin with `prefix`; nothing if none remains. Without one
+/// to remove it is the whole line.
+pub(crate) fn write_without(out: &mut Vec<u8>, line: &[u8], prefix: &str) {
+    if !pieces(line).any(|piece| begins(piece, prefix)) {
+        out.extend_from_slice(line);
+        return;
+    }
+    let start = out.len();
+    for piece in pieces(line) {
         if begins(piece, prefix) {
             continue;
         }
-        if rest.is_empty() {
+        if out.len() == start {
             // Only blanks before it: no separator to keep.
-            rest.extend_from_slice(piece.trim_ascii_start());
+            out.extend_from_slice(piece.trim_ascii_start());
         } else {
-            rest.push(b';');
-            rest.extend_from_slice(piece);
+            out.push(b';');
+            out.extend_from_slice(piece);
         }
     }
+}
+
+/// Returns the line without cookies that begin with `prefix`; `None` if nothing remains.
+fn line_without(line: &HeaderValue, prefix: &str) -> Option<HeaderValue> {
+    let mut rest = Vec::with_capacity(line.len());
+    write_without(&mut rest, line.as_bytes(), prefix);
     if rest.is_empty() {
         return None;
     }

@@ -17,8 +17,8 @@
 //! A request goes to a [`Handler`] together with its [`Arrival`]. Its site and its admission are
 //! not decided here.
 
-mod activity;
-mod connection;
+pub(crate) mod activity;
+pub(crate) mod connection;
 pub mod connection_table;
 pub mod drain;
 pub mod handover;
@@ -45,8 +45,9 @@ use std::net::SocketAddr;
 
 use bytes::Bytes;
 use http::{Request, Response};
-use hyper::body::Incoming;
 
+use crate::body::Body;
+use crate::fast_path::{FastPath, PassAtOnce};
 use hold::ConnectionHold;
 
 /// Connection of a request.
@@ -66,6 +67,8 @@ pub trait Handler: Clone + Send + Sync + 'static {
     type Body: http_body::Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>>
         + Send
         + 'static;
+    /// Decisions that need no future.
+    type Decider: PassAtOnce;
     /// Future of a response.
     type Future: Future<Output = Result<Response<Self::Body>, Infallible>> + Send + 'static;
 
@@ -75,6 +78,11 @@ pub trait Handler: Clone + Send + Sync + 'static {
         false
     }
 
+    /// Returns the fast path, if the handler has one and it is switched on.
+    fn fast_path(&self) -> Option<FastPath<'_, Self::Decider>> {
+        None
+    }
+
     /// Handles one request.
-    fn handle(&self, arrival: &Arrival, request: Request<Incoming>) -> Self::Future;
+    fn handle(&self, arrival: &Arrival, request: Request<Body>) -> Self::Future;
 }

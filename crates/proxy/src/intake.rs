@@ -8,27 +8,25 @@ use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crate::downstream::observer::TurnedAway;
 use crate::downstream::{Arrival, Handler};
-use anteroom_config::{SizeLimits, Timeouts};
+use anteroom_config::SizeLimits;
 use futures_util::future::Either;
 use http::header::{CONNECTION, CONTENT_LENGTH, COOKIE, HOST, UPGRADE};
 use http::request::Parts;
 use http::uri::{PathAndQuery, Scheme};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version};
-use hyper::body::Incoming;
 use tower::util::Oneshot;
 
 use crate::body::Body;
 use crate::error_page;
+use crate::fast_path::{FastPath, Never, PassAtOnce};
 use crate::forwarded::{self, Client, TrustedProxies};
 use crate::loops;
 use crate::request_context::RequestContext;
 use crate::reverse_proxy::hop;
 use crate::status::RequestError;
-use crate::timeouts::wait_of;
 
 /// Checks of every request.
 #[derive(Debug)]
@@ -38,21 +36,31 @@ pub struct Intake {
     uri_bytes_max: usize,
     body_bytes_max: u64,
     body_bytes_per_second_min: u64,
-    body_idle: Duration,
 }
 
 impl Intake {
     /// Creates the checks by the config.
     #[must_use]
-    pub fn new(timeouts: &Timeouts, sizes: &SizeLimits, trusted: TrustedProxies) -> Self {
+    pub fn new(sizes: &SizeLimits, trusted: TrustedProxies) -> Self {
         Self {
             trusted,
             headers_max: sizes.request_headers,
             uri_bytes_max: sizes.request_uri_bytes,
             body_bytes_max: sizes.request_body_bytes,
             body_bytes_per_second_min: sizes.body_bytes_per_second_min,
-            body_idle: wait_of(timeouts.body_idle),
         }
+    }
+
+    pub(crate) const fn trusted(&self) -> &TrustedProxies {
+        &self.trusted
+    }
+
+    pub(crate) const fn headers_max(&self) -> usize {
+        self.headers_max
+    }
+
+    pub(crate) const fn target_bytes_max(&self) -> usize {
+        self.uri_bytes_max
     }
 
     /// Checks a request's head and finds out its client.
@@ -205,23 +213,27 @@ fn is_host(host: &[u8]) -> bool {
 
 /// Service behind the checks.
 #[derive(Clone)]
-pub struct Checked<S> {
+pub struct Checked<S, D = Never> {
     intake: Arc<Intake>,
     inner: S,
+    decider: Option<D>,
 }
 
-impl<S> Checked<S> {
-    /// Puts the checks in front of a service.
-    pub fn new(intake: Intake, inner: S) -> Self {
+impl<S, D> Checked<S, D> {
+    /// Puts the checks in front of a service. With a decider, plain requests that it lets pass take
+    /// the [`fast_path`](crate::fast_path).
+    pub fn new(intake: Intake, inner: S, decider: Option<D>) -> Self {
         Self {
             intake: Arc::new(intake),
             inner,
+            decider,
         }
     }
 }
 
-impl<S> Handler for Checked<S>
+impl<S, D> Handler for Checked<S, D>
 where
+    D: PassAtOnce,
     S: tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible>
         + Clone
         + Send
@@ -230,13 +242,22 @@ where
     S::Future: Send,
 {
     type Body = Body;
+    type Decider = D;
     type Future = Either<Ready<Result<Response<Body>, Infallible>>, Oneshot<S, Request<Body>>>;
 
     fn is_own(response: &Response<Body>) -> bool {
         response.body().is_own()
     }
 
-    fn handle(&self, arrival: &Arrival, request: Request<Incoming>) -> Self::Future {
+    fn fast_path(&self) -> Option<FastPath<'_, D>> {
+        let decider = self.decider.as_ref()?;
+        Some(FastPath {
+            intake: &self.intake,
+            decider,
+        })
+    }
+
+    fn handle(&self, arrival: &Arrival, request: Request<Body>) -> Self::Future {
         let (mut head, body) = request.into_parts();
         let connection = if arrival.is_encrypted {
             forwarded::Scheme::Https
@@ -259,8 +280,7 @@ where
             hold: is_upgrade.then(|| arrival.hold.clone()),
             ..RequestContext::new(client)
         });
-        let mut body =
-            Body::incoming(body, self.intake.body_idle).limited(self.intake.body_bytes_max);
+        let mut body = body.limited(self.intake.body_bytes_max);
         if head.version == Version::HTTP_2 {
             // For HTTP/1, `screened` enforces the minimum rate.
             body = body.paced(self.intake.body_bytes_per_second_min);

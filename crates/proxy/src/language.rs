@@ -10,6 +10,7 @@ use http::HeaderMap;
 use http::header::{ACCEPT_LANGUAGE, HeaderValue};
 
 use crate::cookies;
+use crate::header_view::HeaderView;
 use accept::language_of;
 
 /// Name of the cookie with the choice. No room's cookie has a dot in its name, and this prefix is
@@ -25,7 +26,7 @@ pub fn of_headers(headers: &HeaderMap, default: Language) -> Language {
 
 /// Returns the language that was chosen in a page's form.
 #[must_use]
-pub fn chosen(headers: &HeaderMap) -> Option<Language> {
+pub fn chosen<'a>(headers: impl Into<HeaderView<'a>>) -> Option<Language> {
     let values = cookies::values(headers, COOKIE);
     values.iter().find_map(|tag| Language::of_tag(tag))
 }

@@ -10,16 +10,18 @@
 //!
 //! [`body`] is what streams in both directions. [`error_page`] writes what a client reads when a
 //! request ends here, with a status from [`status`]. The crate knows neither rooms nor limits. It
-//! holds what both need to speak HTTP: [`cookies`], [`path`], [`route`], [`forwarded`] and
-//! [`language`].
+//! holds what both need to speak HTTP: [`header_view`], [`cookies`], [`path`], [`route`],
+//! [`forwarded`] and [`language`].
 
 pub mod body;
 pub mod cookies;
 pub mod downstream;
 pub mod error_page;
+pub mod fast_path;
 pub mod forwarded;
 #[doc(hidden)]
 pub mod fuzz;
+pub mod header_view;
 pub mod intake;
 pub mod language;
 mod loops;

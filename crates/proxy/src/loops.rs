@@ -63,6 +63,11 @@ pub(crate) fn mark(headers: &mut HeaderMap) {
     headers.append(HEADER, MARK.clone());
 }
 
+/// Returns the mark of this process.
+pub(crate) fn mark_bytes() -> &'static [u8] {
+    TEXT.as_bytes()
+}
+
 /// Logs a warning once, so that a loop does not fill the log.
 fn warn_once() {
     static WARNED: Once = Once::new();

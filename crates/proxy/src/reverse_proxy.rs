@@ -27,6 +27,7 @@ use hyper::body::Incoming;
 use crate::body::{Attached, Body};
 use crate::error_page::{self, Format};
 use crate::forwarded::{self, Client};
+use crate::header_view::HeaderView;
 use crate::language;
 use crate::loops;
 use crate::request_context::{RequestContext, Upstream, VisitorLanguage};
@@ -41,7 +42,8 @@ pub use crate::upstream::Outcome as OriginOutcome;
 
 /// Builder of error responses for one request. Used if there is no response of an origin, which is
 /// rare.
-struct ErrorResponder {
+#[derive(Debug)]
+pub(crate) struct ErrorResponder {
     accept: Option<HeaderValue>,
     accept_language: Option<HeaderValue>,
     speech: VisitorLanguage,
@@ -57,13 +59,27 @@ impl ErrorResponder {
         }
     }
 
+    /// Creates the builder for a request that the fast path forwards.
+    pub(crate) fn of_view(headers: HeaderView<'_>, language: VisitorLanguage) -> Self {
+        let header = |name| HeaderValue::from_bytes(headers.get(&name)?).ok();
+        Self {
+            accept: header(ACCEPT),
+            accept_language: header(ACCEPT_LANGUAGE),
+            speech: VisitorLanguage {
+                chosen: language::chosen(headers),
+                ..language
+            },
+        }
+    }
+
     fn respond(&self, refusal: RequestError) -> Response<Body> {
         let language = language::choose(self.speech.chosen, self.accept_language.as_ref());
         let language = language.unwrap_or(self.speech.default);
         error_page::response_in(language, refusal, Format::of(self.accept.as_ref()))
     }
 
-    fn respond_to_outcome(&self, outcome: OriginOutcome) -> Response<Body> {
+    /// Returns the error page for an origin that did not respond.
+    pub(crate) fn respond_to_outcome(&self, outcome: OriginOutcome) -> Response<Body> {
         let refusal = match outcome {
             OriginOutcome::TimedOut => RequestError::GatewayTimeOut,
             _ => RequestError::BadGateway,

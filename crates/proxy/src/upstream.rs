@@ -28,7 +28,7 @@ mod http1;
 mod http2;
 mod lease;
 mod limits;
-mod open_connections;
+pub(crate) mod open_connections;
 mod origin;
 mod origins;
 mod outcome;
@@ -39,6 +39,9 @@ mod stats;
 mod trust;
 
 pub use connect::ConnectError;
+pub(crate) use origin::Origin;
+pub(crate) use pool::STALE_WITHIN;
+
 pub use delivery::{Delivery, UpstreamResponse};
 pub use failure::Failure;
 pub use group::Group;

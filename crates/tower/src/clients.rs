@@ -32,7 +32,7 @@ pub struct ClientLayer {
 impl ClientLayer {
     pub(crate) fn new(server: &ServerConfig) -> Self {
         let trusted = TrustedProxies::of(server);
-        let intake = Intake::new(&server.timeouts, &server.size_limits, trusted);
+        let intake = Intake::new(&server.size_limits, trusted);
         Self {
             intake: Arc::new(intake),
             scheme: Scheme::Http,

@@ -14,6 +14,7 @@ use anteroom_room_http::layer::{NextRooms, WaitingRoomLayer};
 use anteroom_store::Clock;
 use tokio::task::JoinHandle;
 
+use crate::at_once::AtOnce;
 use crate::clients::ClientLayer;
 use crate::open_error::OpenError;
 use crate::stores::{FIRST_CONTACT, OpenedStores};
@@ -141,6 +142,12 @@ impl Layers {
     #[must_use]
     pub fn waiting_rooms(&self) -> WaitingRoomLayer {
         self.rooms.clone()
+    }
+
+    /// Returns the decisions of all layers that need no future.
+    #[must_use]
+    pub fn at_once(&self) -> AtOnce {
+        AtOnce::new(self.rate_limits(), self.waiting_rooms())
     }
 
     /// Returns the node that runs the rooms.

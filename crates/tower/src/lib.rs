@@ -13,6 +13,7 @@
 //! settings have no effect: the service behind the layers is the origin. In `[server]`, `data_dir`,
 //! `trusted_proxies` and the sizes of requests apply.
 
+mod at_once;
 mod clients;
 mod counts;
 mod kafka;
@@ -24,6 +25,7 @@ mod surroundings;
 pub use anteroom_config::Config;
 pub use anteroom_limit_http::RateLimitLayer;
 pub use anteroom_room_http::layer::WaitingRoomLayer;
+pub use at_once::AtOnce;
 pub use clients::{ClientLayer, KnownClientService};
 pub use counts::local_counts;
 pub use layers::{Layers, NextLayers};

@@ -88,6 +88,14 @@ fn write_occupancy(families: &mut Families<'_>, stats: &ConnectionStats) -> fmt:
             help: "Client connections that got nothing but an error response, by reason.",
         },
         rejected.map(|(word, &count)| ([("reason", *word)], count)),
+    )?;
+    let fast_path = stats.fast_path.iter();
+    families.totals(
+        Title {
+            name: "fast_path_requests",
+            help: "Requests that the fast path has looked at, by what it did with them.",
+        },
+        fast_path.map(|(word, &count)| ([("outcome", *word)], count)),
     )
 }
 

@@ -37,6 +37,8 @@ pub struct ServerConfig {
     pub trusted_proxy_headers: Vec<String>,
     /// Whether a room covers paths that an origin would only find by decoding twice.
     pub guard_double_decoding: bool,
+    /// Whether plain requests take the fast path.
+    pub fast_path: bool,
     /// Timeouts.
     pub timeouts: Timeouts,
     /// Limits on what clients send.
@@ -62,6 +64,7 @@ impl fmt::Debug for ServerConfig {
             trusted_proxies,
             trusted_proxy_headers,
             guard_double_decoding,
+            fast_path,
             timeouts,
             size_limits,
             origins,
@@ -80,6 +83,7 @@ impl fmt::Debug for ServerConfig {
             .field("trusted_proxies", trusted_proxies)
             .field("trusted_proxy_headers", trusted_proxy_headers)
             .field("guard_double_decoding", guard_double_decoding)
+            .field("fast_path", fast_path)
             .field("timeouts", timeouts)
             .field("size_limits", size_limits)
             .field("origins", origins)
@@ -106,6 +110,7 @@ impl ServerConfig {
             trusted_proxies,
             trusted_proxy_headers,
             guard_double_decoding: _,
+            fast_path,
             timeouts,
             size_limits,
             origins,
@@ -127,6 +132,7 @@ impl ServerConfig {
                 "trusted_proxy_headers",
                 *trusted_proxy_headers != next.trusted_proxy_headers,
             ),
+            ("fast_path", *fast_path != next.fast_path),
             ("timeouts", *timeouts != next.timeouts),
             ("size_limits", *size_limits != next.size_limits),
             ("size_limits.origin_*", *origins != next.origins),

@@ -34,6 +34,12 @@ const GUARD_DOUBLE_DECODING: Key<Switch> = Key {
     default: Some("true"),
 };
 
+const FAST_PATH: Key<Switch> = Key {
+    name: "fast_path",
+    kind: Switch,
+    default: Some("true"),
+};
+
 /// Headers by which common proxies name the client, its host or its path, and which origins trust.
 /// Only a trusted proxy may send them, unless the file lists others.
 pub const TRUSTED_PROXY_HEADERS: [&str; 11] = [
@@ -67,6 +73,7 @@ pub(super) struct EdgeRead {
     pub(super) trusted_proxies: Vec<IpNet>,
     pub(super) trusted_proxy_headers: Vec<String>,
     pub(super) guard_double_decoding: bool,
+    pub(super) fast_path: bool,
 }
 
 pub(super) fn read(table: &mut Table<'_>) -> EdgeRead {
@@ -74,6 +81,7 @@ pub(super) fn read(table: &mut Table<'_>) -> EdgeRead {
         trusted_proxies: read_trusted_proxies(table),
         trusted_proxy_headers: read_headers(table),
         guard_double_decoding: table.defaulted(&GUARD_DOUBLE_DECODING),
+        fast_path: table.defaulted(&FAST_PATH),
     }
 }
 

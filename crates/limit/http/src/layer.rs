@@ -41,6 +41,12 @@ impl RateLimitLayer {
     pub const fn new(limiter: Arc<Limiter>) -> Self {
         Self { limiter }
     }
+
+    /// Whether there is no limit at present.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.limiter.is_empty()
+    }
 }
 
 impl<S> tower::Layer<S> for RateLimitLayer {

@@ -236,6 +236,11 @@ impl Limiter {
         Arc::clone(&self.shadows).try_acquire_owned().ok()
     }
 
+    /// Whether there is no limit at present.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.plan.load().limits.is_empty()
+    }
+
     pub(crate) fn plan(&self) -> Guard<Arc<Plan>> {
         self.plan.load()
     }

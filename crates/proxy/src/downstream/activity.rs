@@ -82,8 +82,7 @@ impl Activity {
         self.entry.begin();
         let number = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
         if number >= self.requests_max {
-            self.is_full.store(true, Ordering::Relaxed);
-            self.full.notify_one();
+            self.close();
         }
         OpenRequest {
             activity: Arc::clone(self),
@@ -99,6 +98,22 @@ impl Activity {
     /// Whether no request has arrived on this connection.
     pub(crate) fn is_new(&self) -> bool {
         self.requests.load(Ordering::Relaxed) == 0
+    }
+
+    /// Whether the connection should take no more requests.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.is_full.load(Ordering::Relaxed)
+    }
+
+    /// Ends the connection with its next response, or at once while it has no request.
+    pub(crate) fn close(&self) {
+        self.is_full.store(true, Ordering::Relaxed);
+        self.full.notify_one();
+    }
+
+    /// Returns the number of requests that have arrived.
+    pub(crate) fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
     }
 
     /// Resolves when the connection should take no more requests: it has served its maximum, or was
@@ -188,7 +203,7 @@ impl OpenRequest {
     }
 
     /// Records the head of the response. Returns whether it is the last one of the connection.
-    fn note_head(&mut self, status: StatusCode, is_own: bool) -> bool {
+    pub(crate) fn note_head(&mut self, status: StatusCode, is_own: bool) -> bool {
         let activity = &self.activity;
         activity.note_response(self.number, status);
         let is_last = activity.is_full.load(Ordering::Relaxed) || activity.signal.is_leaving();
@@ -201,8 +216,7 @@ impl OpenRequest {
         }
         let is_short = activity.entry.closes_with_own_answer();
         if is_short {
-            activity.is_full.store(true, Ordering::Relaxed);
-            activity.full.notify_one();
+            activity.close();
         }
         self.allow_close(Instant::now());
         is_last || is_short

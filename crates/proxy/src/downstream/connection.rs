@@ -1,6 +1,7 @@
 //! Service of one connection, from its first byte to its last.
 
 use std::error::Error;
+use std::io::Error as IoError;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::Poll;
@@ -15,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tracing::debug;
 
+use crate::body::Body;
 use crate::downstream::activity::{Activity, IdleTimeouts, PendingResponse, Tracked};
 use crate::downstream::connection_table::Entry;
 use crate::downstream::drain::{DrainSignal, Quietly};
@@ -27,6 +29,7 @@ use crate::downstream::screened::Screened;
 use crate::downstream::timed_io::TimedIo;
 use crate::downstream::tls::{self, Tls};
 use crate::downstream::{Arrival, Handler};
+use crate::fast_path::{self, Ending, HandedOver};
 use crate::timeouts::wait_of;
 
 /// Settings of every connection of a listener.
@@ -36,6 +39,10 @@ pub(crate) struct Protocols {
     pub(crate) timeouts: IdleTimeouts,
     pub(crate) pace: Pace,
     pub(crate) write_idle: Duration,
+    /// Most bytes of a request's head.
+    pub(crate) head_bytes: usize,
+    /// Timeout of a response's head.
+    pub(crate) origin_response: Duration,
     pub(crate) requests_max: u64,
 }
 
@@ -50,6 +57,8 @@ impl Protocols {
             },
             pace: Pace::new(sizes.body_bytes_per_second_min),
             write_idle: wait_of(timeouts.body_idle),
+            head_bytes: sizes.request_head_bytes,
+            origin_response: wait_of(timeouts.origin_response),
             requests_max: sizes.requests_per_connection,
         }
     }
@@ -98,9 +107,16 @@ where
     let signal = arrival.hold.signal.clone();
     let entry = Arc::clone(arrival.hold.entry());
     let activity = Activity::new(protocols.requests_max, signal.clone(), &entry);
+    let mut reader = HandedOver::new(stream);
+    if handler.fast_path().is_some() {
+        match serve_fast(reader.io, protocols, &handler, &arrival, &activity).await {
+            Some(handed_over) => reader = handed_over,
+            None => return,
+        }
+    }
     let reason = Quietly::new(close_requested(&arrival.hold, Until::Draining));
     let stream = Screened::new(
-        stream,
+        reader,
         protocols.timeouts,
         protocols.pace.clone(),
         Arc::clone(&activity),
@@ -111,23 +127,70 @@ where
         handler,
         arrival,
         activity,
+        body_idle: protocols.write_idle,
     };
     let connection = protocols.http1.serve_connection(stream, service);
     let mut connection = pin!(connection.with_upgrades());
     let reason = tokio::select! {
         biased;
-        ended = connection.as_mut() => return log_end(ended),
+        ended = connection.as_mut() => return log_end(Some(ended)),
         reason = reason => reason,
     };
     connection.as_mut().graceful_shutdown();
     if reason == CloseReason::MakeRoom {
-        return make_room(connection, &entry, &signal).await;
+        return log_end(make_room(connection, &entry, &signal).await);
     }
     tokio::select! {
         biased;
-        ended = connection.as_mut() => log_end(ended),
+        ended = connection.as_mut() => log_end(Some(ended)),
         () = signal.clone().cut() => {}
-        () = entry.ended() => make_room(connection, &entry, &signal).await,
+        () = entry.ended() => log_end(make_room(connection, &entry, &signal).await),
+    }
+}
+
+/// Serves a connection on the fast path. Returns it with its first request that is not mine.
+async fn serve_fast<I, H>(
+    stream: I,
+    protocols: &Protocols,
+    handler: &H,
+    arrival: &Arrival,
+    activity: &Arc<Activity>,
+) -> Option<HandedOver<I>>
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send,
+    H: Handler,
+{
+    let entry = arrival.hold.entry();
+    let signal = &arrival.hold.signal;
+    let reason = Quietly::new(close_requested(&arrival.hold, Until::Draining));
+    let mut driven = pin!(fast_path::drive(
+        stream, protocols, handler, arrival, activity
+    ));
+    let reason = tokio::select! {
+        biased;
+        ended = driven.as_mut() => return after_fast(ended),
+        reason = reason => reason,
+    };
+    activity.close();
+    if reason == CloseReason::MakeRoom {
+        return after_fast(make_room(driven, entry, signal).await?);
+    }
+    tokio::select! {
+        biased;
+        ended = driven.as_mut() => after_fast(ended),
+        () = signal.clone().cut() => None,
+        () = entry.ended() => after_fast(make_room(driven, entry, signal).await?),
+    }
+}
+
+fn after_fast<I>(ended: Result<Ending<I>, IoError>) -> Option<HandedOver<I>> {
+    match ended {
+        Ok(Ending::NotMine(handed_over)) => Some(handed_over),
+        Ok(Ending::Ended) => None,
+        Err(error) => {
+            debug!(error = &error as &dyn Error, "connection broke");
+            None
+        }
     }
 }
 
@@ -167,19 +230,23 @@ fn close_requested(
     }
 }
 
-/// Closes a connection to make room. Final frames that can be sent at once are sent (GOAWAY, the
+/// Closes a connection to make room. Returns its end; `None` if it is cut off. Final frames that can be sent at once are sent (GOAWAY, the
 /// end of TLS); only a request that arrived in between is waited for.
-async fn make_room<F>(mut connection: Pin<&mut F>, entry: &Entry, signal: &DrainSignal)
-where
-    F: Future<Output = hyper::Result<()>>,
-{
-    let ended = std::future::poll_fn(|cx| Poll::Ready(connection.as_mut().poll(cx))).await;
-    if ended.is_pending() && entry.is_busy() {
-        tokio::select! {
-            biased;
-            ended = connection => log_end(ended),
-            () = signal.clone().cut() => {}
+async fn make_room<F: Future>(
+    mut connection: Pin<&mut F>,
+    entry: &Entry,
+    signal: &DrainSignal,
+) -> Option<F::Output> {
+    match std::future::poll_fn(|cx| Poll::Ready(connection.as_mut().poll(cx))).await {
+        Poll::Ready(ended) => Some(ended),
+        Poll::Pending if entry.is_busy() => {
+            tokio::select! {
+                biased;
+                ended = connection => Some(ended),
+                () = signal.clone().cut() => None,
+            }
         }
+        Poll::Pending => None,
     }
 }
 
@@ -220,6 +287,7 @@ pub(crate) async fn serve_http2<I, H>(
         handler,
         arrival,
         activity,
+        body_idle: protocols.write_idle,
     };
     let http2 = protocols.http2.builder(StreamExecutor {
         connection: progress,
@@ -227,19 +295,19 @@ pub(crate) async fn serve_http2<I, H>(
     let mut connection = pin!(http2.serve_connection(stream, service));
     let reason = tokio::select! {
         biased;
-        ended = connection.as_mut() => return log_end(ended),
+        ended = connection.as_mut() => return log_end(Some(ended)),
         reason = over => reason,
     };
     connection.as_mut().graceful_shutdown();
     if reason == CloseReason::MakeRoom {
-        return make_room(connection, &entry, &signal).await;
+        return log_end(make_room(connection, &entry, &signal).await);
     }
     tokio::select! {
         biased;
-        ended = connection.as_mut() => log_end(ended),
+        ended = connection.as_mut() => log_end(Some(ended)),
         () = signal.clone().cut() => {}
         () = stalled.detected() => {}
-        () = entry.ended() => make_room(connection, &entry, &signal).await,
+        () = entry.ended() => log_end(make_room(connection, &entry, &signal).await),
     }
 }
 
@@ -280,8 +348,9 @@ fn timed(stream: TcpStream, protocols: &Protocols, arrival: &Arrival) -> TimedIo
     TimedIo::new(stream, protocols.write_idle, protocols.pace.clone(), hold)
 }
 
-fn log_end(ended: hyper::Result<()>) {
-    if let Err(error) = ended {
+/// Logs how a connection ended; `None`: it was cut off.
+fn log_end(ended: Option<hyper::Result<()>>) {
+    if let Some(Err(error)) = ended {
         debug!(error = &error as &dyn Error, "connection broke");
     }
 }
@@ -291,6 +360,7 @@ struct Served<H> {
     handler: H,
     arrival: Arrival,
     activity: Arc<Activity>,
+    body_idle: Duration,
 }
 
 impl<H: Handler> Service<Request<Incoming>> for Served<H> {
@@ -301,6 +371,7 @@ impl<H: Handler> Service<Request<Incoming>> for Served<H> {
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         let open = self.activity.begin();
         let version = request.version();
+        let request = request.map(|body| Body::incoming(body, self.body_idle));
         let response = self.handler.handle(&self.arrival, request);
         PendingResponse::new(response, open, version, H::is_own)
     }

@@ -20,6 +20,47 @@ pub trait ConnectionObserver: Send + Sync {
     fn handshake_failed(&self) {}
     /// Called when a connection was aborted because its bytes were not valid HTTP, or too slow.
     fn aborted(&self, _reason: AbortReason) {}
+    /// Called for each request that the fast path has looked at.
+    fn fast_path(&self, _taken: FastPathRequest) {}
+}
+
+/// What the fast path did with a request.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum FastPathRequest {
+    /// Forwarded it.
+    Forwarded,
+    /// Passed it through the layers, and wrote their response.
+    Layers,
+    /// Left it and its connection to hyper: its method, version or target.
+    Start,
+    /// Left it and its connection to hyper: a header, or the form of the head.
+    Header,
+    /// Left it and its connection to hyper: the client is a trusted proxy, or the connection is
+    /// only for an error response.
+    Client,
+}
+
+impl FastPathRequest {
+    /// All variants, in the order of their numbers.
+    pub const ALL: [Self; 5] = [
+        Self::Forwarded,
+        Self::Layers,
+        Self::Start,
+        Self::Header,
+        Self::Client,
+    ];
+
+    /// Returns the stable name for metrics.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Forwarded => "forwarded",
+            Self::Layers => "layers",
+            Self::Start => "left_for_start",
+            Self::Header => "left_for_header",
+            Self::Client => "left_for_client",
+        }
+    }
 }
 
 /// Reason to abort a connection.

@@ -6,9 +6,10 @@ use std::future::{Ready, ready};
 use bytes::Bytes;
 use http::header::{CONNECTION, HOST, LOCATION};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
-use hyper::body::Incoming;
 
+use crate::body::Body;
 use crate::downstream::{Arrival, Handler};
+use crate::fast_path::Never;
 
 /// Default port of `https://`.
 const HTTPS: u16 = 443;
@@ -22,13 +23,14 @@ pub struct ToHttps {
 
 impl Handler for ToHttps {
     type Body = http_body_util::Empty<Bytes>;
+    type Decider = Never;
     type Future = Ready<Result<Response<Self::Body>, Infallible>>;
 
     fn is_own(_: &Response<Self::Body>) -> bool {
         true
     }
 
-    fn handle(&self, _: &Arrival, request: Request<Incoming>) -> Self::Future {
+    fn handle(&self, _: &Arrival, request: Request<Body>) -> Self::Future {
         let mut response = Response::new(Self::Body::new());
         let headers = response.headers_mut();
         let location = location(request.uri(), request.headers(), self.port);

@@ -17,6 +17,7 @@ use crate::downstream::hold::ConnectionHold;
 use crate::downstream::observer::AbortReason;
 use crate::downstream::pace::Pace;
 use crate::downstream::screen::{RequestPhase, Screen};
+use crate::fast_path::HandedOver;
 
 /// Stream behind a screen.
 pub(crate) struct Screened<T> {
@@ -27,9 +28,11 @@ pub(crate) struct Screened<T> {
     end: &'static [u8],
     /// Bytes to yield next, if characters were encoded.
     encoded: Vec<u8>,
-    /// Bytes that arrived together with a request for an upgrade; its response decides whether they
-    /// are HTTP.
+    /// Bytes that were read before: by the fast path, or together with a request for an upgrade,
+    /// whose response decides whether they are HTTP.
     early: Vec<u8>,
+    /// Requests that were served before.
+    served: u64,
     timeouts: IdleTimeouts,
     activity: Arc<Activity>,
     hold: ConnectionHold,
@@ -48,8 +51,13 @@ enum Wait {
 }
 
 impl<T> Screened<T> {
+    /// Puts a screen in front of a connection whose first requests may have been served already.
     pub(crate) fn new(
-        io: T,
+        HandedOver {
+            io,
+            unread,
+            head_deadline,
+        }: HandedOver<T>,
         timeouts: IdleTimeouts,
         pace: Pace,
         activity: Arc<Activity>,
@@ -57,16 +65,17 @@ impl<T> Screened<T> {
     ) -> Self {
         Self {
             io,
+            served: activity.requests(),
             screen: Screen::new(),
             is_tunnel: false,
             end: b"",
             encoded: Vec::new(),
-            early: Vec::new(),
+            early: unread,
             timeouts,
             activity,
             hold,
             pace,
-            wait: None,
+            wait: head_deadline.map(|until| (Wait::Head(0), until)),
             sleep: None,
         }
     }
@@ -228,7 +237,8 @@ impl<T: AsyncRead + Unpin> AsyncRead for Screened<T> {
             }
         }
         if this.screen.awaits_response() {
-            this.activity.request_upgrade(this.screen.heads());
+            this.activity
+                .request_upgrade(this.served + this.screen.heads());
         }
         if !this.screen.raw().is_empty() {
             this.encode_raw(buffer, start);

@@ -30,6 +30,14 @@ impl ProxyHeaders {
     }
 }
 
+impl ProxyHeaders {
+    /// Like [`ProxyHeaders::contains`], for a name in any case without odd characters.
+    pub(super) fn contains_any_case(&self, name: &str) -> bool {
+        let is_listed = |listed: &Box<str>| name.eq_ignore_ascii_case(listed);
+        self.initials & initial(name) != 0 && self.names.iter().any(is_listed)
+    }
+}
+
 impl Default for ProxyHeaders {
     fn default() -> Self {
         Self::new(anteroom_config::TRUSTED_PROXY_HEADERS)

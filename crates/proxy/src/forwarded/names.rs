@@ -73,6 +73,14 @@ pub(super) fn is_hearsay(name: &str) -> bool {
     }
 }
 
+/// Like [`is_hearsay`], for a name in any case without odd characters.
+pub(super) fn is_hearsay_any_case(name: &str) -> bool {
+    const PREFIX: &str = "x-forwarded-";
+    let start = name.as_bytes().get(..PREFIX.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(PREFIX.as_bytes()))
+        || name.eq_ignore_ascii_case("forwarded")
+}
+
 /// Whether the header is a claim in a spelling that no proxy writes: a client sent it, and a
 /// trusted proxy overlooked it.
 pub(super) fn is_disguised(name: &str) -> bool {

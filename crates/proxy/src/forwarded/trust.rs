@@ -10,7 +10,7 @@ use http::HeaderMap;
 use ipnet::IpNet;
 
 use super::claims::ProxyHeaders;
-use super::names::{X_FORWARDED_FOR, is_double, is_odd, is_own, remove_where};
+use super::names::{X_FORWARDED_FOR, is_double, is_hearsay_any_case, is_odd, is_own, remove_where};
 use crate::loops;
 
 /// Maximum entries of `X-Forwarded-For` that are read, from the right.
@@ -76,6 +76,12 @@ impl TrustedProxies {
             }
         }
         client
+    }
+
+    /// Whether a peer that is not trusted may not send this header, of a name without odd
+    /// characters: a claim about the client. Case does not matter.
+    pub(crate) fn is_claim(&self, name: &str) -> bool {
+        self.headers.contains_any_case(name) || is_hearsay_any_case(name)
     }
 
     /// Removes headers that the sender of a request may not set: our own, those of trusted proxies

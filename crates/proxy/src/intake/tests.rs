@@ -9,7 +9,6 @@ fn intake() -> Intake {
         uri_bytes_max: 300,
         body_bytes_max: 100,
         body_bytes_per_second_min: 0,
-        body_idle: Duration::from_secs(1),
     }
 }
 

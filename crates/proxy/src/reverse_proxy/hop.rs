@@ -26,7 +26,7 @@ pub(super) fn clean_request(headers: &mut HeaderMap) {
 }
 
 /// Removes the hop-by-hop headers of a response, and headers that only the gateway may set.
-pub(super) fn clean_response(headers: &mut HeaderMap) {
+pub(crate) fn clean_response(headers: &mut HeaderMap) {
     cookies::without_set(headers, cookies::PREFIX);
     if headers.contains_key(TRANSFER_ENCODING) {
         // RFC 9112, section 6.3: Content-Length has no meaning then, and the next reader might
@@ -47,7 +47,7 @@ pub(crate) fn has_foreign_coding(headers: &HeaderMap) -> bool {
 
 /// Adds this hop to a message of this version (RFC 9110, section 7.6.3). A new line continues the
 /// list, so nothing is copied.
-pub(super) fn via(headers: &mut HeaderMap, version: Version) {
+pub(crate) fn via(headers: &mut HeaderMap, version: Version) {
     let hop = match version {
         Version::HTTP_09 | Version::HTTP_10 => "1.0 anteroom",
         Version::HTTP_2 => "2.0 anteroom",
@@ -58,11 +58,11 @@ pub(super) fn via(headers: &mut HeaderMap, version: Version) {
 
 /// Error of a response with two lengths, or with one that is not a number: its end is unknown.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct UnclearLength;
+pub(crate) struct UnclearLength;
 
 /// Reduces the length of a response to one header. With a transfer coding it has no meaning and is
 /// removed later.
-pub(super) fn unify_length(headers: &mut HeaderMap) -> Result<(), UnclearLength> {
+pub(crate) fn unify_length(headers: &mut HeaderMap) -> Result<(), UnclearLength> {
     let mut lines = headers.get_all(CONTENT_LENGTH).iter();
     let Some(first) = lines.next() else {
         return Ok(());
@@ -84,7 +84,7 @@ pub(super) fn unify_length(headers: &mut HeaderMap) -> Result<(), UnclearLength>
 }
 
 /// Parses a number of digits only.
-fn number(digits: &[u8]) -> Option<u64> {
+pub(crate) fn number(digits: &[u8]) -> Option<u64> {
     if digits.is_empty() {
         return None;
     }

@@ -123,10 +123,20 @@ impl Target {
         }
     }
 
-    pub(crate) async fn connect(&self, needs_http1: bool) -> Result<Connected, ConnectError> {
+    /// Whether connections have no TLS and speak HTTP/1.1.
+    pub(crate) const fn is_plain_http1(&self) -> bool {
+        self.tls.is_none() && !matches!(self.http2, Http2::Always)
+    }
+
+    /// Connects without TLS.
+    pub(crate) async fn connect_tcp(&self) -> Result<TcpStream, ConnectError> {
         let connected = self.connector.clone().call(self.uri.clone()).await;
         let tcp = connected.map_err(|error| ConnectError::Tcp(error.into()))?;
-        let tcp: TcpStream = TokioIo::into_inner(tcp);
+        Ok(TokioIo::into_inner(tcp))
+    }
+
+    pub(crate) async fn connect(&self, needs_http1: bool) -> Result<Connected, ConnectError> {
+        let tcp = self.connect_tcp().await?;
         let Some((tls, name)) = &self.tls else {
             return Ok(Connected {
                 stream: Either::Plain(tcp),

@@ -124,8 +124,7 @@ impl<B: RequestBody> Delivery<B> {
             self.note_failure(&failure, is_first_report);
             request = match retry {
                 Some(Retry::Unsent(request)) if self.may_go_elsewhere() => {
-                    self.settle(failure.outcome());
-                    self.group.retries.count_elsewhere();
+                    self.leave(failure.outcome());
                     request
                 }
                 Some(retry) if options.is_first() && !matches!(failure, Failure::Connect(_)) => {
@@ -152,13 +151,7 @@ impl<B: RequestBody> Delivery<B> {
             }
         };
         options.is_repeatable = false;
-        self.group.retries.count_stale();
-        self.at = self.at.take().map(|attempt| Attempt {
-            began: Instant::now(),
-            last_error: None,
-            is_first_report: true,
-            ..attempt
-        });
+        self.repeat();
         request
     }
 
@@ -179,8 +172,34 @@ impl<B: RequestBody> Delivery<B> {
         }
     }
 
+    /// Ends the present attempt, of which nothing was sent. The next one goes to another origin.
+    pub(crate) fn leave(&mut self, outcome: Outcome) {
+        self.settle(outcome);
+        self.group.retries.count_elsewhere();
+    }
+
+    /// Begins the present attempt anew, at the same origin: only the connection was closed.
+    pub(crate) fn repeat(&mut self) {
+        self.group.retries.count_stale();
+        self.at = self.at.take().map(|attempt| Attempt {
+            began: Instant::now(),
+            last_error: None,
+            is_first_report: true,
+            ..attempt
+        });
+    }
+
+    /// Returns the hold on the origin, after the head of its response.
+    pub(crate) fn take_lease(&mut self) -> Lease {
+        let lease = self.at.as_mut().map(|attempt| {
+            attempt.is_waiting = false;
+            std::mem::take(&mut attempt.lease)
+        });
+        lease.unwrap_or_default()
+    }
+
     /// Returns the origin of the present attempt.
-    fn begin(&mut self, is_waiting: bool) -> Arc<Origin<B>> {
+    pub(crate) fn begin(&mut self, is_waiting: bool) -> Arc<Origin<B>> {
         if let Some(attempt) = &mut self.at {
             attempt.is_waiting = is_waiting;
             return Arc::clone(&attempt.origin);
@@ -200,7 +219,8 @@ impl<B: RequestBody> Delivery<B> {
         origin
     }
 
-    fn note_failure(&mut self, failure: &Failure, is_first_report: bool) {
+    /// Records why the present attempt failed.
+    pub(crate) fn note_failure(&mut self, failure: &Failure, is_first_report: bool) {
         let Some(attempt) = &mut self.at else { return };
         attempt.is_waiting = false;
         attempt.is_first_report = is_first_report;
@@ -213,7 +233,8 @@ impl<B: RequestBody> Delivery<B> {
         );
     }
 
-    fn may_go_elsewhere(&self) -> bool {
+    /// Whether another origin may get the request.
+    pub(crate) fn may_go_elsewhere(&self) -> bool {
         let tried = self.tried.len() + 1;
         tried < self.group.len().min(ORIGINS_MAX)
     }
@@ -223,12 +244,7 @@ impl<B: RequestBody> Delivery<B> {
             response,
             connection_lease,
         } = sent;
-        let mut lease = Lease::default();
-        // The attempt exists: `begin` created it before the request was sent.
-        if let Some(attempt) = &mut self.at {
-            attempt.is_waiting = false;
-            lease = std::mem::take(&mut attempt.lease);
-        }
+        let mut lease = self.take_lease();
         lease.join(connection_lease);
         UpstreamResponse { response, lease }
     }

@@ -15,7 +15,7 @@ pub enum Failure {
     Connect(#[source] ConnectError),
     /// The connection broke, or its data is not HTTP.
     #[error("no valid response of the origin")]
-    Broken(#[source] hyper::Error),
+    Broken(#[source] Box<dyn Error + Send + Sync>),
     /// The head of the response is larger than `origin_head_bytes`, or has more headers than
     /// `origin_headers`.
     #[error("the head of the origin's response exceeds the limits")]
@@ -38,7 +38,7 @@ pub(crate) fn of(error: hyper::Error) -> Failure {
     if error.is_parse_too_large() {
         return Failure::TooLarge;
     }
-    Failure::Broken(error)
+    Failure::Broken(error.into())
 }
 
 /// End of a connection without a response.

@@ -127,6 +127,14 @@ impl<B: RequestBody> Group<B> {
             .any(|origin| origin.pool.may_speak_http2())
     }
 
+    /// Whether all origins are reached over HTTP/1.1 without TLS, as the fast path does it.
+    #[must_use]
+    pub fn takes_plain_http1(&self) -> bool {
+        self.origins
+            .iter()
+            .all(|origin| origin.pool.takes_plain_http1())
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.origins.len()
     }

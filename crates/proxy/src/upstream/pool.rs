@@ -9,9 +9,12 @@ use std::time::Duration;
 
 use http::{Request, Response, Version};
 use hyper::body::Incoming;
+use tokio::net::TcpStream;
 use tokio::task;
 use tokio::time::{Instant, timeout};
 
+use crate::fast_path::origin_connections::OriginConnections;
+use crate::fast_path::response_head::HEADERS_MAX;
 use crate::upstream::connect::{ConnectError, Connected, Either, Target};
 use crate::upstream::dialect::{as_http1, as_http2, copy};
 use crate::upstream::failure::{self, Closing, Failure};
@@ -28,6 +31,8 @@ pub(crate) struct Pool<B> {
     limits: Limits,
     idle: Arc<Idle<B>>,
     http2_connections: Arc<Http2Connections<B>>,
+    /// Connections of the fast path.
+    fast: Arc<OriginConnections>,
     /// Whether the origin chose HTTP/1.1 when it could choose.
     prefers_http1: AtomicBool,
 }
@@ -96,12 +101,34 @@ impl<B: RequestBody> Pool<B> {
             limits,
             idle: Idle::new(limits.idle),
             http2_connections: Http2Connections::new(limits.idle),
+            fast: OriginConnections::new(limits.idle),
             prefers_http1: AtomicBool::new(false),
         })
     }
 
     pub(crate) const fn may_speak_http2(&self) -> bool {
         self.target.may_speak_http2()
+    }
+
+    /// Whether requests reach the origin over HTTP/1.1 without TLS, with limits of responses that
+    /// the fast path keeps.
+    pub(crate) const fn takes_plain_http1(&self) -> bool {
+        self.target.is_plain_http1() && self.limits.headers <= HEADERS_MAX
+    }
+
+    /// Returns the connections of the fast path.
+    pub(crate) const fn fast(&self) -> &Arc<OriginConnections> {
+        &self.fast
+    }
+
+    pub(crate) const fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Opens a connection for the fast path.
+    pub(crate) async fn connect_plain(&self) -> Result<TcpStream, ConnectError> {
+        let connected = timeout(self.limits.connect, self.target.connect_tcp()).await;
+        connected.unwrap_or_else(|_| Err(self.timed_out()))
     }
 
     /// Sends a request with a path as its target and a `Host`, and waits for the head of its
@@ -333,7 +360,7 @@ enum Fresh<B> {
 /// Time after sending a request within which a closed connection counts as *just being closed*: a
 /// round trip to the origin, with some losses. An origin that closes it later has most likely
 /// processed the request and failed. A second one would fail as well, or do harm.
-const STALE_WITHIN: Duration = Duration::from_secs(1);
+pub(crate) const STALE_WITHIN: Duration = Duration::from_secs(1);
 
 /// Whether a repeatable request is sent again, after its connection ended `after` it was sent.
 fn may_repeat(closing: Option<Closing>, was_used: bool, after: Duration) -> bool {

@@ -19,7 +19,6 @@ use anteroom_proxy::downstream::{Arrival, Handler};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::Full;
-use hyper::body::Incoming;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -32,9 +31,10 @@ struct Hello;
 
 impl Handler for Hello {
     type Body = Full<Bytes>;
+    type Decider = anteroom_proxy::fast_path::Never;
     type Future = Ready<Result<Response<Self::Body>, Infallible>>;
 
-    fn handle(&self, arrival: &Arrival, _: Request<Incoming>) -> Self::Future {
+    fn handle(&self, arrival: &Arrival, _: Request<anteroom_proxy::body::Body>) -> Self::Future {
         assert!(!arrival.is_encrypted && arrival.peer.ip().is_loopback());
         ready(Ok(Response::new(Full::from("hello"))))
     }

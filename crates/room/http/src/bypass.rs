@@ -257,12 +257,13 @@ fn try_out(env: &Arc<Env>, program: &Program) -> Result<(), Vec<String>> {
 
 /// Calls `work` with the variables of an ordinary visitor's request for a page.
 fn with_ordinary<T>(env: &Arc<Env>, path: &str, work: impl FnOnce(&Context<'_, '_>) -> T) -> T {
+    let headers = HeaderMap::new();
     let request = BypassRequest {
         method: &Method::GET,
         host: "shop.example",
         address: IpAddr::from([192, 0, 2, 1]),
         query: "",
-        headers: &HeaderMap::new(),
+        headers: (&headers).into(),
     };
     let variables = Variables {
         path,

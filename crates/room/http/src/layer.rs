@@ -5,14 +5,15 @@
 //! [`ReverseProxy`](anteroom_proxy::reverse_proxy::ReverseProxy). The node's rooms decide about
 //! admission. This module takes the request to them and their verdict back:
 //!
-//! - `route_table` finds the room, `decision` gets its verdict, `shared_tickets` counts the
-//!   networks of each ticket;
+//! - `route_table` finds the room, `decision` gets its verdict, `at_once` does so without a wait,
+//!   `shared_tickets` counts the networks of each ticket;
 //! - `headers` adds tickets, and headers for the origin;
 //! - `own_paths` responds to the requests of waiting pages, `event_streams` sends them events;
 //! - `origins` reports failures of origins to rooms;
 //! - `verdict`, `access_log`, `queued_lines`, `counters` and `metrics` record the verdicts.
 
 mod access_log;
+mod at_once;
 mod counters;
 mod decision;
 mod event_streams;
@@ -55,6 +56,7 @@ use anteroom_proxy::path::{Decoding, Readings};
 use anteroom_proxy::request_context::{CannotQueue, KnownVisitor, RequestContext, Upstream};
 use anteroom_proxy::reverse_proxy::expect;
 use anteroom_proxy::status::RequestError;
+pub use at_once::Passed;
 use counters::Counters;
 pub use counters::{CountsByRoom, SharedTicketCounts};
 use decision::{intent_of, note_ticket};
@@ -313,7 +315,7 @@ impl Gate {
             host: client.host(),
             address: client.address,
             query: request.uri().query().unwrap_or_default(),
-            headers: request.headers(),
+            headers: request.headers().into(),
         };
         if route.bypass.allow(&readings, &bypass_request) {
             let upstream = route.upstream.clone();

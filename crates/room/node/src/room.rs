@@ -203,12 +203,8 @@ impl RoomHandle {
         if ticket.is_some() && !self.rounds.is_joined(self.wait_of_active()).await {
             return self.not_joined(now);
         }
-        if let Some(ticket) = ticket {
-            let view = self.view.load();
-            if let Some(seat_ends_at) = view.pass_without_room(&ticket, arrival.is_navigation, now)
-            {
-                return self.pass(ticket, seat_ends_at, false);
-            }
+        if let Some(pass) = self.pass_without_room(ticket, arrival.is_navigation, now) {
+            return Outcome::Pass(pass);
         }
         let flow = RequestFlow::new(VisitorArrival {
             ticket,
@@ -218,6 +214,28 @@ impl RoomHandle {
             intent: arrival.intent,
         });
         self.run_flow(flow).await
+    }
+
+    /// Passes the request of an active visitor, if there is nothing else to decide or to do: no
+    /// wait, no check-in, no new ticket. `None` changes nothing.
+    pub fn pass_at_once(&self, tickets: &[&str], is_navigation: bool) -> Option<Pass> {
+        if tickets.is_empty() || !self.rounds.has_joined() {
+            return None;
+        }
+        let now = self.shared.clock.now();
+        self.pass_without_room(self.open_valid(tickets, now), is_navigation, now)
+    }
+
+    fn pass_without_room(
+        &self,
+        ticket: Option<Ticket>,
+        is_navigation: bool,
+        now: Timestamp,
+    ) -> Option<Pass> {
+        let ticket = ticket?;
+        let view = self.view.load();
+        let seat_ends_at = view.pass_without_room(&ticket, is_navigation, now)?;
+        Some(self.passed(ticket, seat_ends_at, false))
     }
 
     /// Runs the steps of a request.
@@ -238,7 +256,7 @@ impl RoomHandle {
                     if deadline.has_waited() {
                         self.counts.waited_passes.fetch_add(1, Ordering::Relaxed);
                     }
-                    return self.pass(ticket, seat_ends_at, is_new_ticket);
+                    return Outcome::Pass(self.passed(ticket, seat_ends_at, is_new_ticket));
                 }
                 Step::Admit(ticket) => return self.admitted(ticket),
                 Step::Queue(ticket, position) => {
@@ -283,14 +301,14 @@ impl RoomHandle {
         }
     }
 
-    fn pass(&self, ticket: Ticket, seat_ends_at: Timestamp, is_new_ticket: bool) -> Outcome {
+    fn passed(&self, ticket: Ticket, seat_ends_at: Timestamp, is_new_ticket: bool) -> Pass {
         self.counts.passed.fetch_add(1, Ordering::Relaxed);
-        Outcome::Pass(Pass {
+        Pass {
             ticket,
             seat_ends_at,
             new_ticket: is_new_ticket.then(|| self.seal(&ticket)),
             is_admission: false,
-        })
+        }
     }
 
     /// Returns the verdict of a process that no ledger knows. It cannot know which sessions were

@@ -118,6 +118,17 @@ impl Wire {
         String::from_utf8_lossy(&std::mem::take(&mut self.read)).into_owned()
     }
 
+    /// Reads bytes until the other side closes; a reset counts as closed.
+    pub async fn rest_bytes(&mut self) -> Vec<u8> {
+        while let Ok(1..) = self.stream.read_buf(&mut self.read).await {}
+        std::mem::take(&mut self.read)
+    }
+
+    /// Closes the sending side only, if the other side has not closed the connection.
+    pub async fn try_finish(&mut self) -> bool {
+        self.stream.shutdown().await.is_ok()
+    }
+
     /// Closes the sending side only.
     ///
     /// # Panics

@@ -41,7 +41,13 @@ impl Scene {
             keep_alive: 30 * SECOND,
         };
         let pace = Pace::new(100);
-        let screened = Screened::new(near, timeouts, pace, Arc::clone(&activity), hold);
+        let screened = Screened::new(
+            HandedOver::new(near),
+            timeouts,
+            pace,
+            Arc::clone(&activity),
+            hold,
+        );
         Self {
             client,
             screened,

@@ -26,7 +26,7 @@ fn allows(rules: &BypassRules, target: &str, headers: &[(&'static str, &'static 
         host: "Shop.Example:8080",
         address: "192.0.2.77".parse().unwrap(),
         query,
-        headers: &map,
+        headers: (&map).into(),
     };
     rules.allow(&Readings::of(path).unwrap(), &request)
 }

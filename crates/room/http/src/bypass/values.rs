@@ -3,12 +3,13 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use anteroom_proxy::header_view::HeaderView;
 use cel::common::traits::{Container, Indexer};
 use cel::common::types::{CelBool, CelString, MAP_TYPE, STRING_TYPE, Type};
 use cel::common::value::{CowVal, Val};
 use cel::context::VariableResolver;
 use cel::{Env, ExecutionError};
-use http::{HeaderMap, Method};
+use http::{HeaderName, Method};
 use ipnet::IpNet;
 
 use anteroom_proxy::route::bare_host;
@@ -68,7 +69,7 @@ pub(crate) struct BypassRequest<'a> {
     /// Query, without `?`.
     pub(crate) query: &'a str,
     /// Headers of the request.
-    pub(crate) headers: &'a HeaderMap,
+    pub(crate) headers: HeaderView<'a>,
 }
 
 /// Request in one reading of its path.
@@ -112,15 +113,16 @@ fn extension(path: &str) -> String {
 
 /// Headers as a map, without a copy. Names compare without case.
 #[derive(Clone, Copy, Debug)]
-struct Headers<'a>(&'a HeaderMap);
+struct Headers<'a>(HeaderView<'a>);
 
 impl<'a> Headers<'a> {
     fn text(self, name: &str) -> Option<CelString<'a>> {
-        let mut lines = self.0.get_all(name).iter();
-        let first = std::str::from_utf8(lines.next()?.as_bytes()).ok()?;
+        let name = HeaderName::from_bytes(name.as_bytes()).ok()?;
+        let mut lines = self.0.get_all(&name);
+        let first = std::str::from_utf8(lines.next()?).ok()?;
         let mut joined = None;
         for line in lines {
-            let line = std::str::from_utf8(line.as_bytes()).ok()?;
+            let line = std::str::from_utf8(line).ok()?;
             let all = joined.get_or_insert_with(|| first.to_owned());
             all.push_str(", ");
             all.push_str(line);
@@ -160,7 +162,8 @@ impl Val for Headers<'_> {
 impl Container for Headers<'_> {
     fn contains(&self, name: &dyn Val) -> Result<bool, ExecutionError> {
         let name = name.downcast_ref::<CelString<'_>>();
-        Ok(name.is_some_and(|name| self.0.contains_key(name.inner())))
+        let name = name.and_then(|name| HeaderName::from_bytes(name.inner().as_bytes()).ok());
+        Ok(name.is_some_and(|name| self.0.get(&name).is_some()))
     }
 }
 

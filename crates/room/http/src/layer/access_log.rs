@@ -20,7 +20,7 @@ use anteroom_proxy::request_context::RequestContext;
 
 /// Fields of a line in the access log.
 pub(super) struct AccessEntry<'a> {
-    queued_lines: &'a QueuedLines,
+    queued_lines: Option<&'a QueuedLines>,
     started_at: Instant,
     method: Method,
     path: Box<str>,
@@ -35,20 +35,29 @@ pub(super) struct AccessEntry<'a> {
 }
 
 impl<'a> AccessEntry<'a> {
+    pub(super) fn of(request: &Request<()>, queued_lines: &'a QueuedLines) -> Self {
+        let client = RequestContext::of(request).map(|context| context.client.address);
+        let (method, path) = (request.method(), request.uri().path());
+        let mut entry = Self::of_parts(method, path, client);
+        entry.queued_lines = Some(queued_lines);
+        entry
+    }
+
+    /// Begins the line of a request that nobody queues.
     #[expect(
         clippy::disallowed_methods,
         reason = "how long a request took is logged and decides nothing"
     )]
-    pub(super) fn of(request: &Request<()>, queued_lines: &'a QueuedLines) -> Self {
+    pub(super) fn of_parts(method: &Method, path: &str, client: Option<IpAddr>) -> Self {
         // A line that is not written needs no copies.
         let is_logged = tracing::enabled!(target: "access", tracing::Level::INFO);
-        let path = if is_logged { request.uri().path() } else { "" };
+        let path = if is_logged { path } else { "" };
         Self {
-            queued_lines,
+            queued_lines: None,
             started_at: Instant::now(),
-            method: request.method().clone(),
+            method: method.clone(),
             path: path.into(),
-            client: RequestContext::of(request).map(|context| context.client.address),
+            client,
             verdict: Verdict::Reject,
             room: None,
             counters: None,
@@ -81,7 +90,8 @@ impl<'a> AccessEntry<'a> {
     /// Sets the verdict of a waiting visitor. There may be too many of them for a line each.
     pub(super) fn set_queued(&mut self, view: &WaitingView<'_>) {
         self.verdict = Verdict::Queue;
-        self.is_logged = self.is_logged && self.queued_lines.may_write(self.started_at);
+        let may_write = |lines: &QueuedLines| lines.may_write(self.started_at);
+        self.is_logged = self.is_logged && self.queued_lines.is_none_or(may_write);
         self.reason = Some(view.reason());
         self.position = view
             .position

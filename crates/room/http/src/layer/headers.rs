@@ -32,11 +32,25 @@ const COOKIE_SLACK: DurationMs = LOSS_RECENT;
 
 /// Adds the visitor's headers for the origin. Copies from the client were removed before.
 pub(super) fn add_visitor(route: &RoomRoute, pass: &Pass, headers: &mut HeaderMap) {
-    headers.insert(ROOM, route.name.clone());
-    headers.insert(VISITOR, hex(&pass.ticket.visitor.0));
-    headers.insert(SEAT_ENDS, HeaderValue::from(pass.seat_ends_at.0));
+    visitor_headers(route, pass, |name, value| {
+        if let Ok(value) = HeaderValue::from_bytes(value) {
+            headers.insert(name, value);
+        }
+    });
+}
+
+/// Calls `put` for each header about the visitor.
+pub(super) fn visitor_headers(
+    route: &RoomRoute,
+    pass: &Pass,
+    mut put: impl FnMut(HeaderName, &[u8]),
+) {
+    let mut digits = itoa::Buffer::new();
+    put(ROOM, route.name.as_bytes());
+    put(VISITOR, &hex(&pass.ticket.visitor.0));
+    put(SEAT_ENDS, digits.format(pass.seat_ends_at.0).as_bytes());
     if let Some(at) = pass.ticket.accepted_at {
-        headers.insert(ACCEPTED_AT, HeaderValue::from(at.0));
+        put(ACCEPTED_AT, digits.format(at.0).as_bytes());
     }
 }
 
@@ -48,11 +62,7 @@ pub(super) async fn finish<R>(
     mut response: Response<R>,
 ) -> Response<R> {
     if let Some(outcome) = response.extensions().get::<OriginOutcome>() {
-        route.counters.count_outcome(*outcome);
-        // While health checks say that no origin is healthy, they outweigh single requests.
-        if !route.upstream.group.is_down() {
-            route.room.handle_origin_outcome(core_outcome(*outcome));
-        }
+        note_outcome(route, *outcome);
     }
     let is_revoked = take_commands(response.headers_mut()) && route.config.origin_commands.revoke;
     if is_revoked {
@@ -64,6 +74,15 @@ pub(super) async fn finish<R>(
         return response;
     }
     add_ticket(route, pass, scheme, response)
+}
+
+/// Reports the outcome of a request at its origin.
+pub(super) fn note_outcome(route: &RoomRoute, outcome: OriginOutcome) {
+    route.counters.count_outcome(outcome);
+    // While health checks say that no origin is healthy, they outweigh single requests.
+    if !route.upstream.group.is_down() {
+        route.room.handle_origin_outcome(core_outcome(outcome));
+    }
 }
 
 /// Adds the new ticket, if there is one, to a response, and keeps that out of shared caches.
@@ -215,14 +234,14 @@ const fn is_https(scheme: Scheme) -> bool {
     matches!(scheme, Scheme::Https)
 }
 
-fn hex(bytes: &[u8; 16]) -> HeaderValue {
+fn hex(bytes: &[u8; 16]) -> [u8; 32] {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let mut text = [0; 32];
     for (at, byte) in bytes.iter().enumerate() {
         text[at * 2] = DIGITS[usize::from(byte >> 4)];
         text[at * 2 + 1] = DIGITS[usize::from(byte & 15)];
     }
-    HeaderValue::from_bytes(&text).unwrap_or(HeaderValue::from_static(""))
+    text
 }
 
 #[cfg(test)]
@@ -271,6 +290,6 @@ mod tests {
     #[test]
     fn a_visitors_id_is_32_hex_digits() {
         let id = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 0xfe, 0xff];
-        assert_eq!(hex(&id), "000102030405060708090a0b0c0dfeff");
+        assert_eq!(&hex(&id), b"000102030405060708090a0b0c0dfeff");
     }
 }

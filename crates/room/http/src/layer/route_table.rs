@@ -186,8 +186,22 @@ impl RouteTable {
         host: &str,
         readings: &Readings<'_>,
     ) -> Result<Option<&RoomRoute>, AmbiguousPathError> {
-        let found = self.routes.find(host, readings)?;
-        Ok(found.and_then(|at| self.rooms.get(at)))
+        let found = self.find_number(host, readings)?;
+        Ok(found.map(|number| self.room(number)))
+    }
+
+    /// Finds the number of the room of a request.
+    pub(super) fn find_number(
+        &self,
+        host: &str,
+        readings: &Readings<'_>,
+    ) -> Result<Option<usize>, AmbiguousPathError> {
+        self.routes.find(host, readings)
+    }
+
+    /// Returns a room by its number.
+    pub(super) fn room(&self, number: usize) -> &RoomRoute {
+        &self.rooms[number]
     }
 
     /// Returns the room of this name, if it has a route on this host.

@@ -3,6 +3,7 @@
 //! The head of the request alone decides; its body is never read. Slots and the content of the
 //! response are not known here.
 
+use anteroom_proxy::header_view::HeaderView;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, UPGRADE};
 use http::{HeaderMap, HeaderName, Method};
 
@@ -38,7 +39,8 @@ impl RequestKind {
     /// `json_enabled` is the room's `json_response_enabled`: a GET whose `Accept` is exactly
     /// `application/json` gets JSON even where the browser says that it navigates.
     #[must_use]
-    pub fn of(method: &Method, headers: &HeaderMap, json_enabled: bool) -> Self {
+    pub fn of<'a>(method: &Method, headers: impl Into<HeaderView<'a>>, json_enabled: bool) -> Self {
+        let headers = headers.into();
         if wants_another_protocol(headers) {
             return Self::Data;
         }
@@ -77,52 +79,51 @@ impl RequestKind {
 ///
 /// The mode comes first: a service worker that forwards a navigation keeps the mode, but not the
 /// destination.
-fn navigates(headers: &HeaderMap) -> Option<bool> {
-    if let Some(mode) = headers.get(SEC_FETCH_MODE) {
-        return Some(mode == "navigate");
+fn navigates(headers: HeaderView<'_>) -> Option<bool> {
+    if let Some(mode) = headers.get(&SEC_FETCH_MODE) {
+        return Some(mode == b"navigate");
     }
-    let destination = headers.get(SEC_FETCH_DEST)?.as_bytes();
+    let destination = headers.get(&SEC_FETCH_DEST)?;
     Some(matches!(destination, b"document" | b"iframe" | b"frame"))
 }
 
 /// Whether the browser loads a part of a page, so that the body of an error is never shown.
-fn is_asset(headers: &HeaderMap) -> bool {
+fn is_asset(headers: HeaderView<'_>) -> bool {
     if accepts(headers, b"application/json") {
         return false;
     }
-    match headers.get(SEC_FETCH_DEST) {
-        Some(destination) => destination != "empty",
+    match headers.get(&SEC_FETCH_DEST) {
+        Some(destination) => destination != b"empty",
         None => tokens(headers, &ACCEPT).any(|range| range.starts_with(b"image/")),
     }
 }
 
 /// Whether the client wants to switch to WebSocket or the like. `h2c` does not count: servers may
 /// ignore it (RFC 9110, section 7.8), and some HTTP clients send it with every plain GET.
-fn wants_another_protocol(headers: &HeaderMap) -> bool {
+fn wants_another_protocol(headers: HeaderView<'_>) -> bool {
     let wants_upgrade = tokens(headers, &CONNECTION).any(|t| t.eq_ignore_ascii_case(b"upgrade"));
     wants_upgrade && tokens(headers, &UPGRADE).any(|t| !t.eq_ignore_ascii_case(b"h2c"))
 }
 
-fn accepts_exactly_json(headers: &HeaderMap) -> bool {
-    let mut values = headers.get_all(ACCEPT).iter();
+fn accepts_exactly_json(headers: HeaderView<'_>) -> bool {
+    let mut values = headers.get_all(&ACCEPT);
     let only = values.next();
-    only.is_some_and(|v| v.as_bytes().eq_ignore_ascii_case(b"application/json"))
-        && values.next().is_none()
+    only.is_some_and(|v| v.eq_ignore_ascii_case(b"application/json")) && values.next().is_none()
 }
 
 /// Whether the client can read gzip. A proxy on the way that can only forward it has said so too.
 #[must_use]
 pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
-    names(headers, &ACCEPT_ENCODING, b"gzip")
+    names(headers.into(), &ACCEPT_ENCODING, b"gzip")
 }
 
 /// Whether `Accept` names this media type.
-fn accepts(headers: &HeaderMap, wanted: &[u8]) -> bool {
+fn accepts(headers: HeaderView<'_>, wanted: &[u8]) -> bool {
     names(headers, &ACCEPT, wanted)
 }
 
 /// Whether a header names this value, and not with the weight 0.
-fn names(headers: &HeaderMap, header: &HeaderName, wanted: &[u8]) -> bool {
+fn names(headers: HeaderView<'_>, header: &HeaderName, wanted: &[u8]) -> bool {
     tokens(headers, header).any(|range| {
         let mut parts = range.split(|&b| b == b';').map(<[u8]>::trim_ascii);
         let media = parts.next().unwrap_or_default();
@@ -141,11 +142,10 @@ fn is_weight_zero(parameter: &[u8]) -> bool {
 
 /// Returns the members of a comma-separated header, over all its lines. They are bytes and not
 /// text, because a member that is not ASCII must not hide the rest of the line.
-fn tokens<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
+fn tokens<'a>(headers: HeaderView<'a>, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> {
     headers
         .get_all(name)
-        .iter()
-        .flat_map(|value| value.as_bytes().split(|&b| b == b','))
+        .flat_map(|value| value.split(|&b| b == b','))
         .map(<[u8]>::trim_ascii)
         .filter(|token| !token.is_empty())
 }

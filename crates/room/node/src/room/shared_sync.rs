@@ -127,9 +127,14 @@ impl Rounds {
         });
     }
 
+    /// Whether the parent knows this process, or its predecessor.
+    pub(super) fn has_joined(&self) -> bool {
+        *self.joined.borrow() > Joined::No
+    }
+
     /// Whether tickets are trusted here, or will be before the deadline.
     pub(super) async fn is_joined(&self, deadline: WaitDeadline) -> bool {
-        if *self.joined.borrow() > Joined::No {
+        if self.has_joined() {
             return true;
         }
         let wait = self.wait_joined(Joined::ByPredecessor);

@@ -31,6 +31,15 @@ impl RoomHandle {
         if values.is_empty() {
             return None;
         }
+        let found = self.open_valid(values, now);
+        if found.is_none() {
+            self.counts.invalid_tickets.fetch_add(1, Ordering::Relaxed);
+        }
+        found
+    }
+
+    /// Returns the best of the tickets that open, without counting others.
+    pub(super) fn open_valid(&self, values: &[&str], now: Timestamp) -> Option<Ticket> {
         let settings = self.settings.load();
         let ring = self.shared.ring.load();
         let opened = values
@@ -41,11 +50,7 @@ impl RoomHandle {
             Standing::Waiting => (1, Timestamp(u64::MAX - ticket.bucket.0)),
             Standing::Over => (0, Timestamp::ZERO),
         };
-        let found = opened.filter_map(Result::ok).max_by_key(rank);
-        if found.is_none() {
-            self.counts.invalid_tickets.fetch_add(1, Ordering::Relaxed);
-        }
-        found
+        opened.filter_map(Result::ok).max_by_key(rank)
     }
 
     pub(super) fn standing(&self, ticket: &Ticket, now: Timestamp) -> Standing {

@@ -2,6 +2,7 @@
 
 mod clusters;
 mod deploy;
+mod fast_path;
 mod haproxy;
 mod limit_clusters;
 mod processes;

@@ -5,6 +5,7 @@
     reason = "helpers of tests fail the test, like the tests themselves"
 )]
 
+mod both_paths;
 mod http2;
 mod http2_wire;
 mod smuggling;

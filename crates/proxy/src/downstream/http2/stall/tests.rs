@@ -6,7 +6,6 @@ use std::future::{Ready, ready};
 use anteroom_config::Config;
 use http::{Request, Response};
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
 use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, DuplexStream};
@@ -105,9 +104,10 @@ struct Large(usize);
 
 impl Handler for Large {
     type Body = Full<Bytes>;
+    type Decider = crate::fast_path::Never;
     type Future = Ready<Result<Response<Self::Body>, Infallible>>;
 
-    fn handle(&self, _: &Arrival, _: Request<Incoming>) -> Self::Future {
+    fn handle(&self, _: &Arrival, _: Request<crate::body::Body>) -> Self::Future {
         let body = Full::from(vec![b'x'; self.0]);
         ready(Ok(Response::new(body)))
     }

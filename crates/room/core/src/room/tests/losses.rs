@@ -85,7 +85,7 @@ fn the_next_page_mentions_a_loss_that_a_script_was_told() {
         });
         let lost = pair.queue(None).0;
         pair.wait(Rules::default().position_grace.0 + 1);
-        let mut script = |pair: &mut Pair, ticket| {
+        let script = |pair: &mut Pair, ticket| {
             let mut request = RequestFlow::new(VisitorArrival {
                 ticket: Some(ticket),
                 fresh: VisitorId([0x55; 16]),

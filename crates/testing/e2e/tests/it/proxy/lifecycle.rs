@@ -7,6 +7,7 @@ use anteroom_proxy::downstream::drain::drain;
 use anteroom_proxy::downstream::listener::listen;
 use anteroom_proxy::downstream::observer::Unobserved;
 use anteroom_proxy::downstream::server::Server;
+use anteroom_proxy::fast_path::Never;
 use anteroom_proxy::forwarded::TrustedProxies;
 use anteroom_proxy::intake::{Checked, Intake};
 use anteroom_proxy::reverse_proxy::ReverseProxy;
@@ -186,8 +187,8 @@ async fn loops_that_share_a_cap_and_a_signal_drain_together() {
             table.clone(),
             Arc::new(Unobserved),
         );
-        let intake = Intake::new(&setup.timeouts, &setup.sizes, TrustedProxies::default());
-        let proxy = Checked::new(intake, ReverseProxy::new(&setup.timeouts));
+        let intake = Intake::new(&setup.sizes, TrustedProxies::default());
+        let proxy = Checked::new(intake, ReverseProxy::new(&setup.timeouts), None::<Never>);
         loops.push(tokio::spawn(server.serve(listener, proxy, signal.clone())));
     }
     for _ in 0..8 {

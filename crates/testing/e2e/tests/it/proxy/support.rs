@@ -16,15 +16,17 @@ use anteroom_proxy::downstream::server::Server;
 use anteroom_proxy::forwarded::TrustedProxies;
 use anteroom_proxy::intake::{Checked, Intake};
 use anteroom_proxy::request_context::{RequestContext, Upstream};
-use anteroom_proxy::reverse_proxy::{OriginOutcome, ReverseProxy};
+use anteroom_proxy::reverse_proxy::ReverseProxy;
 use anteroom_proxy::upstream::{Group, Limits, Origins};
 use anteroom_room::time::DurationMs;
 pub(crate) use anteroom_testkit::wire::{Origin, Wire, header};
-use http::{HeaderValue, Request, Response};
+use http::Request;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
+
+use crate::fast_path::{Direct, add_outcome};
 
 /// Settings of a test.
 #[derive(Clone)]
@@ -38,6 +40,8 @@ pub(crate) struct Setup {
     pub(crate) idle: Duration,
     /// Socket send buffer for one client; `None` = the default.
     pub(crate) socket_bytes: Option<u32>,
+    /// Whether plain requests take the fast path.
+    pub(crate) fast_path: bool,
 }
 
 impl Default for Setup {
@@ -68,6 +72,7 @@ impl Default for Setup {
             headers: 100,
             idle: Duration::from_secs(20),
             socket_bytes: None,
+            fast_path: true,
         }
     }
 }
@@ -140,6 +145,11 @@ pub(crate) async fn gateway_to(setup: Setup, origins: &[SocketAddr]) -> Gateway 
     let proxy = ReverseProxy::new(&setup.timeouts);
     let upstream = Upstream::new(group(&setup, origins));
     let group = Arc::clone(&upstream.group);
+    let decider = setup.fast_path.then(|| Direct {
+        upstream: upstream.clone(),
+        unknown: Some("/no-origin"),
+        shows_outcome: true,
+    });
     let service = tower::service_fn(move |mut request: Request<Body>| {
         let upstream = upstream.clone();
         async move {
@@ -166,8 +176,8 @@ pub(crate) async fn gateway_to(setup: Setup, origins: &[SocketAddr]) -> Gateway 
         Arc::clone(&counts) as Arc<dyn ConnectionObserver>,
     );
     let trusted = TrustedProxies::new(setup.trusted);
-    let intake = Intake::new(&setup.timeouts, &setup.sizes, trusted);
-    let handler = Checked::new(intake, service);
+    let intake = Intake::new(&setup.sizes, trusted);
+    let handler = Checked::new(intake, service, decider);
     let ended = tokio::spawn(server.serve(listener, handler, signal));
     Gateway {
         address,
@@ -206,19 +216,6 @@ fn group(setup: &Setup, origins: &[SocketAddr]) -> Arc<Group<Body>> {
     };
     let room = RoomName::new("shop").unwrap();
     Origins::new(limits).single(&room, &origins).unwrap()
-}
-
-fn add_outcome(response: &mut Response<Body>) {
-    let outcome = match response.extensions().get::<OriginOutcome>() {
-        Some(OriginOutcome::Answered(_)) => "answered",
-        Some(OriginOutcome::ConnectFailed) => "connect-failed",
-        Some(OriginOutcome::TimedOut) => "timed-out",
-        Some(OriginOutcome::Broken) => "broken",
-        Some(OriginOutcome::Abandoned) => unreachable!("the client is gone"),
-        None => "none",
-    };
-    let outcome = HeaderValue::from_static(outcome);
-    response.headers_mut().insert("x-outcome", outcome);
 }
 
 /// Starts a gateway with its origin, and connects a client.

@@ -25,12 +25,16 @@ use parking_lot::Mutex;
 use tokio::task::JoinHandle;
 use tower::ServiceExt;
 
+use crate::fast_path::Direct;
+
 /// Settings of a test.
 #[derive(Clone)]
 pub(crate) struct Setup {
     pub(crate) timeouts: Timeouts,
     pub(crate) sizes: SizeLimits,
     pub(crate) tls: Option<Tls>,
+    /// Whether plain requests take the fast path.
+    pub(crate) fast_path: bool,
 }
 
 const ROOM: &str = "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:3000\"\n\
@@ -47,6 +51,7 @@ impl Default for Setup {
                 ..server.size_limits
             },
             tls: None,
+            fast_path: true,
         }
     }
 }
@@ -78,6 +83,11 @@ pub(crate) struct Gateway {
 pub(crate) async fn gateway(setup: Setup, origin: SocketAddr) -> Gateway {
     let proxy = ReverseProxy::new(&setup.timeouts);
     let upstream = upstream(&setup, origin);
+    let decider = setup.fast_path.then(|| Direct {
+        upstream: upstream.clone(),
+        unknown: None,
+        shows_outcome: false,
+    });
     let service = tower::service_fn(move |mut request: Request<Body>| {
         let upstream = upstream.clone();
         async move {
@@ -95,8 +105,8 @@ pub(crate) async fn gateway(setup: Setup, origin: SocketAddr) -> Gateway {
         Arc::new(Unobserved),
     );
     let trusted = TrustedProxies::default();
-    let intake = Intake::new(&setup.timeouts, &setup.sizes, trusted);
-    let handler = Checked::new(intake, service);
+    let intake = Intake::new(&setup.sizes, trusted);
+    let handler = Checked::new(intake, service, decider);
     let server = server.with_tls(setup.tls);
     let ended = tokio::spawn(server.serve(listener, handler, signal));
     Gateway {

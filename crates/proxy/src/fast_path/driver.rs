@@ -1,0 +1,521 @@
+//! Service of one connection: reads heads, decides, and passes each request on.
+
+use std::future::poll_fn;
+use std::io::{Error as IoError, ErrorKind};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use bytes::Buf as _;
+use http::{Request, Response};
+use http_body::Body as _;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::time::Instant;
+
+use super::buffers::{Buffer, poll_read};
+use super::exchange;
+use super::own_response::{end_head, framing_of, write_head};
+use super::request_head::{HeadEnd, HeadLimits, HeadSearch, RequestHead, no_lines};
+use super::response_body::{Framing, LAST_CHUNK, write_chunk};
+use super::timer::Timer;
+use super::{FastPath, PassAtOnce, PassedRequest, RequestView};
+use crate::body::Body;
+use crate::downstream::activity::{Activity, OpenRequest};
+use crate::downstream::connection::Protocols;
+use crate::downstream::observer::{AbortReason, FastPathRequest};
+use crate::downstream::{Arrival, Handler};
+use crate::forwarded::{Client, Scheme};
+use crate::header_view::HeaderView;
+use crate::intake::Intake;
+use crate::reverse_proxy::{ErrorResponder, OriginOutcome};
+
+/// Most bytes of a head that is mine.
+const HEAD_BYTES_MAX: usize = 16 * 1024;
+/// Most bytes of later requests that are read while one is served.
+const AHEAD_BYTES_MAX: usize = 16 * 1024;
+
+/// End of the service on the fast path.
+pub(crate) enum Ending<I> {
+    /// The connection has ended.
+    Ended,
+    /// The next request is not mine.
+    NotMine(HandedOver<I>),
+}
+
+/// Connection with a request that is not mine.
+pub(crate) struct HandedOver<I> {
+    pub(crate) io: I,
+    /// Bytes that were read and belong to the request, or follow it.
+    pub(crate) unread: Vec<u8>,
+    /// Time by which the head has to be there.
+    pub(crate) head_deadline: Option<Instant>,
+}
+
+impl<I> HandedOver<I> {
+    /// Hands over a connection of which nothing was read.
+    pub(crate) const fn new(io: I) -> Self {
+        Self {
+            io,
+            unread: Vec::new(),
+            head_deadline: None,
+        }
+    }
+}
+
+/// Connection with its client.
+pub(super) struct Downstream<'a, I> {
+    pub(super) io: I,
+    /// Bytes that were read and not used.
+    input: Buffer,
+    /// Bytes for the client.
+    pub(super) output: Buffer,
+    pub(super) protocols: &'a Protocols,
+    pub(super) timer: Timer,
+    arrival: &'a Arrival,
+    activity: &'a Arc<Activity>,
+    /// Whether the client has shut down its side.
+    has_ended: bool,
+    /// Client of the last request, for the next one with the same host.
+    client: Option<Client>,
+}
+
+/// Serves a connection as long as its requests are mine.
+///
+/// # Errors
+///
+/// If the connection breaks, or a side of it is too slow.
+pub(crate) async fn drive<I, H>(
+    io: I,
+    protocols: &Protocols,
+    handler: &H,
+    arrival: &Arrival,
+    activity: &Arc<Activity>,
+) -> Result<Ending<I>, IoError>
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send,
+    H: Handler,
+{
+    let mut connection = Downstream {
+        io,
+        input: Buffer::default(),
+        output: Buffer::default(),
+        protocols,
+        timer: Timer::default(),
+        arrival,
+        activity,
+        has_ended: false,
+        client: None,
+    };
+    loop {
+        let (length, deadline) = match connection.next_head().await? {
+            Next::Head { length, deadline } => (length, deadline),
+            Next::NotMine { deadline } => return Ok(connection.hand_over(deadline)),
+            Next::End => {
+                poll_fn(|cx| Pin::new(&mut connection.io).poll_shutdown(cx)).await?;
+                return Ok(Ending::Ended);
+            }
+        };
+        let Some(fast_path) = handler.fast_path() else {
+            return Ok(connection.hand_over(deadline));
+        };
+        match connection.decide(length, &fast_path) {
+            Decision::NotMine => return Ok(connection.hand_over(deadline)),
+            Decision::Pass(pass) => exchange::forward(&mut connection, pass).await?,
+            Decision::Layers(request) => connection.ask_layers(handler, *request).await?,
+        }
+    }
+}
+
+/// What follows on a connection.
+enum Next {
+    /// A head of so many bytes.
+    Head {
+        length: usize,
+        deadline: Option<Instant>,
+    },
+    NotMine {
+        deadline: Option<Instant>,
+    },
+    End,
+}
+
+enum Decision<P> {
+    NotMine,
+    Pass(Outgoing<P>),
+    Layers(Box<OwnRequest>),
+}
+
+/// Request that goes to an origin.
+pub(super) struct Outgoing<P> {
+    pub(super) passed: P,
+    pub(super) open: OpenRequest,
+    /// Head as the client sent it.
+    pub(super) original: Buffer,
+    /// Head for the origin.
+    pub(super) head: Buffer,
+    pub(super) is_head: bool,
+    pub(super) wants_close: bool,
+}
+
+impl<P: PassedRequest> Outgoing<P> {
+    /// Returns the response to a request that no origin has responded to.
+    pub(super) fn error_response(&self, outcome: OriginOutcome) -> Response<Body> {
+        let mut lines = no_lines();
+        // It was read before, so it can be read again.
+        let head = RequestHead::read(&self.original, &mut lines, HeadLimits::NONE);
+        let headers = head.map_or_else(|_| HeaderView::of_lines(&[]), |head| head.headers());
+        let language = self.passed.upstream().language;
+        ErrorResponder::of_view(headers, language).respond_to_outcome(outcome)
+    }
+}
+
+/// Request that goes to the layers.
+struct OwnRequest {
+    request: Request<Body>,
+    open: OpenRequest,
+    is_head: bool,
+    wants_close: bool,
+}
+
+impl<I: AsyncRead + AsyncWrite + Unpin + Send> Downstream<'_, I> {
+    /// Waits for the head of the next request.
+    async fn next_head(&mut self) -> Result<Next, IoError> {
+        let mut search = HeadSearch::default();
+        let mut deadline = None;
+        poll_fn(|cx| self.poll_head(cx, &mut search, &mut deadline)).await
+    }
+
+    fn poll_head(
+        &mut self,
+        cx: &mut Context<'_>,
+        search: &mut HeadSearch,
+        deadline: &mut Option<(Instant, bool)>,
+    ) -> Poll<Result<Next, IoError>> {
+        let head_bytes_max = self.protocols.head_bytes.min(HEAD_BYTES_MAX);
+        loop {
+            let is_idle = self.input.is_empty();
+            let by = |deadline: &Option<(Instant, bool)>| deadline.map(|(at, _)| at);
+            if !is_idle {
+                match search.look(&self.input) {
+                    HeadEnd::At(length) if length <= head_bytes_max => {
+                        let deadline = by(deadline);
+                        return Poll::Ready(Ok(Next::Head { length, deadline }));
+                    }
+                    HeadEnd::Later if self.input.len() <= head_bytes_max => {}
+                    HeadEnd::At(_) | HeadEnd::Later | HeadEnd::Odd => {
+                        let observer = self.arrival.hold.observer();
+                        observer.fast_path(FastPathRequest::Header);
+                        let deadline = by(deadline);
+                        return Poll::Ready(Ok(Next::NotMine { deadline }));
+                    }
+                }
+            }
+            if self.has_ended || (is_idle && self.activity.is_closing()) {
+                return Poll::Ready(Ok(Next::End));
+            }
+            if let Poll::Ready(count) = poll_read(&mut self.io, cx, &mut self.input)? {
+                self.has_ended = count == 0;
+                continue;
+            }
+            ready!(self.poll_head_timeout(cx, is_idle, deadline));
+            if is_idle {
+                return Poll::Ready(Ok(Next::End));
+            }
+            self.arrival.hold.observer().aborted(AbortReason::SlowHead);
+            let error = IoError::new(ErrorKind::TimedOut, "the client is too slow");
+            return Poll::Ready(Err(error));
+        }
+    }
+
+    /// Resolves when the next request, or the rest of its head, does not come in time.
+    fn poll_head_timeout(
+        &mut self,
+        cx: &mut Context<'_>,
+        is_idle: bool,
+        deadline: &mut Option<(Instant, bool)>,
+    ) -> Poll<()> {
+        let timeouts = self.protocols.timeouts;
+        let at = match *deadline {
+            Some((at, was_idle)) if was_idle == is_idle => at,
+            // A new client is about to send its first request.
+            Some((at, _)) if self.activity.is_new() => at,
+            _ => {
+                let is_first = self.activity.is_new();
+                let limit = if is_idle && !is_first {
+                    timeouts.keep_alive
+                } else {
+                    timeouts.head
+                };
+                Instant::now() + limit
+            }
+        };
+        *deadline = Some((at, is_idle));
+        self.timer.poll(cx, at)
+    }
+
+    fn hand_over(self, head_deadline: Option<Instant>) -> Ending<I> {
+        let Self { io, mut input, .. } = self;
+        Ending::NotMine(HandedOver {
+            io,
+            unread: input.take(),
+            head_deadline,
+        })
+    }
+
+    /// Decides about the request with a head of so many bytes, and consumes it if it is mine.
+    fn decide<D: PassAtOnce>(
+        &mut self,
+        length: usize,
+        fast_path: &FastPath<'_, D>,
+    ) -> Decision<D::Passed> {
+        let claim = self.arrival.hold.claim();
+        let intake = fast_path.intake;
+        let mut lines = no_lines();
+        let limits = HeadLimits {
+            headers: intake.headers_max(),
+            target_bytes: intake.target_bytes_max(),
+        };
+        let observer = self.arrival.hold.observer();
+        let head = match RequestHead::read(&self.input[..length], &mut lines, limits) {
+            Ok(head) => head,
+            Err(why) => {
+                observer.fast_path(why);
+                return Decision::NotMine;
+            }
+        };
+        let is_same = |client: &Client| client.host() == head.host;
+        let client = match self.client.take().filter(is_same) {
+            Some(client) => client,
+            None => match client_of(self.arrival, &head, intake) {
+                Some(client) if claim.turned_away().is_none() => client,
+                _ => {
+                    observer.fast_path(FastPathRequest::Client);
+                    return Decision::NotMine;
+                }
+            },
+        };
+        let (path, query) = head.path_and_query();
+        let view = RequestView {
+            method: head.method(),
+            client: &client,
+            path,
+            query,
+            headers: head.headers(),
+            connection: &claim,
+        };
+        let is_head = head.is_head;
+        let wants_close = head.wants_close;
+        let decision = if let Some(passed) = fast_path.decider.pass_at_once(&view) {
+            observer.fast_path(FastPathRequest::Forwarded);
+            let mut for_origin = Buffer::default();
+            let out = for_origin.bytes();
+            head.write(out, &client, intake.trusted());
+            passed.write_headers(out);
+            out.extend_from_slice(b"\r\n");
+            Decision::Pass(Outgoing {
+                passed,
+                open: self.activity.begin(),
+                original: Buffer::default(),
+                head: for_origin,
+                is_head,
+                wants_close,
+            })
+        } else {
+            let Some(request) = map_request(&head) else {
+                observer.fast_path(FastPathRequest::Header);
+                return Decision::NotMine;
+            };
+            observer.fast_path(FastPathRequest::Layers);
+            Decision::Layers(Box::new(OwnRequest {
+                request,
+                open: self.activity.begin(),
+                is_head,
+                wants_close,
+            }))
+        };
+        self.client = Some(client);
+        match decision {
+            Decision::Pass(mut outgoing) => {
+                outgoing.original = self.input.split_to(length);
+                Decision::Pass(outgoing)
+            }
+            other => {
+                self.input.consume(length);
+                other
+            }
+        }
+    }
+
+    /// Passes a request through the layers, and writes their response.
+    async fn ask_layers<H: Handler>(
+        &mut self,
+        handler: &H,
+        own: OwnRequest,
+    ) -> Result<(), IoError> {
+        let OwnRequest {
+            request,
+            mut open,
+            is_head,
+            wants_close,
+        } = own;
+        let mut response = pin!(handler.handle(self.arrival, request));
+        let response = poll_fn(|cx| {
+            if let Poll::Ready(response) = response.as_mut().poll(cx) {
+                return Poll::Ready(Ok::<_, IoError>(response));
+            }
+            // Ends the wait of a client that has hung up.
+            if let Poll::Ready(flushed) = Pin::new(&mut self.io).poll_flush(cx) {
+                flushed?;
+            }
+            ready!(self.poll_client(cx))?;
+            Poll::Pending
+        })
+        .await?;
+        let response = match response {
+            Ok(response) => response,
+            Err(never) => match never {},
+        };
+        let is_last = open.note_head(response.status(), H::is_own(&response));
+        self.write_response(response, is_head, is_last || wants_close)
+            .await
+    }
+
+    /// Writes a response with its body.
+    pub(super) async fn write_response<B>(
+        &mut self,
+        response: Response<B>,
+        is_head: bool,
+        is_last: bool,
+    ) -> Result<(), IoError>
+    where
+        B: http_body::Body<Data = bytes::Bytes>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let exact = response.body().size_hint().exact();
+        let (status, headers) = (response.status(), response.headers());
+        let framing = framing_of(headers, status, is_head, exact);
+        let out = self.output.bytes();
+        write_head(out, &response, framing);
+        end_head(out, is_last);
+        let mut body = pin!(response.into_body());
+        let mut left = match framing {
+            Framing::None => {
+                self.flush().await?;
+                return self.end_request(is_last);
+            }
+            Framing::Length(length) => Some(length),
+            Framing::Chunks | Framing::UntilClose => None,
+        };
+        while !body.is_end_stream() && left != Some(0) {
+            let frame: Option<_> = poll_fn(|cx| {
+                if let Poll::Ready(frame) = body.as_mut().poll_frame(cx) {
+                    return Poll::Ready(frame.transpose().map_err(IoError::other));
+                }
+                // What is there goes out while the rest is waited for.
+                ready!(self.poll_write_out(cx))?;
+                ready!(self.poll_client(cx))?;
+                Poll::Pending
+            })
+            .await?;
+            let Some(frame) = frame else { break };
+            // Trailers are only for clients that ask for them, which are not mine.
+            let Ok(mut data) = frame.into_data() else {
+                continue;
+            };
+            match &mut left {
+                Some(left) => {
+                    let room = usize::try_from(*left).unwrap_or(usize::MAX);
+                    let count = room.min(data.len());
+                    *left -= count as u64;
+                    data.truncate(count);
+                    self.output.bytes().extend_from_slice(&data);
+                }
+                None => write_chunk(self.output.bytes(), data.chunk()),
+            }
+            if self.output.len() >= exchange::WRITE_BYTES {
+                self.flush().await?;
+            }
+        }
+        match left {
+            Some(0) => {}
+            Some(_) => return Err(IoError::other("the body of a response ended early")),
+            None => self.output.bytes().extend_from_slice(LAST_CHUNK),
+        }
+        self.flush().await?;
+        self.end_request(is_last)
+    }
+
+    /// Ends a request after its response. `is_last`: no other one is served.
+    pub(super) fn end_request(&mut self, is_last: bool) -> Result<(), IoError> {
+        if is_last {
+            self.input.clear();
+            self.has_ended = true;
+        }
+        Ok(())
+    }
+
+    /// Writes all that waits for the client.
+    pub(super) async fn flush(&mut self) -> Result<(), IoError> {
+        poll_fn(|cx| {
+            ready!(self.poll_write_out(cx))?;
+            Pin::new(&mut self.io).poll_flush(cx)
+        })
+        .await
+    }
+
+    /// Writes what waits for the client.
+    pub(super) fn poll_write_out(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
+        while !self.output.is_empty() {
+            let count = ready!(Pin::new(&mut self.io).poll_write(cx, &self.output))?;
+            if count == 0 {
+                return Poll::Ready(Err(ErrorKind::WriteZero.into()));
+            }
+            self.output.consume(count);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Notices the end of the client while it waits for a response. Reads what it sends meanwhile,
+    /// up to a limit. Never resolves but with an error.
+    pub(super) fn poll_client(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), IoError>> {
+        while !self.has_ended && self.input.len() < AHEAD_BYTES_MAX {
+            let count = ready!(poll_read(&mut self.io, cx, &mut self.input))?;
+            // It may have shut down its side only, and still gets its response.
+            self.has_ended = count == 0;
+        }
+        Poll::Pending
+    }
+}
+
+/// Returns the client of a request; `None` if its peer is a trusted proxy.
+fn client_of(arrival: &Arrival, head: &RequestHead<'_>, intake: &Intake) -> Option<Client> {
+    let peer = arrival.peer.ip().to_canonical();
+    if intake.trusted().contains(peer) {
+        return None;
+    }
+    Some(Client {
+        address: peer,
+        scheme: if arrival.is_encrypted {
+            Scheme::Https
+        } else {
+            Scheme::Http
+        },
+        host: http::HeaderValue::from_str(head.host).ok()?,
+        peer,
+        has_trusted_peer: false,
+    })
+}
+
+/// Returns the request as the layers know it; `None` if they would not take it like this.
+fn map_request(head: &RequestHead<'_>) -> Option<Request<Body>> {
+    let mut request = Request::new(Body::empty());
+    *request.method_mut() = head.method().clone();
+    *request.uri_mut() = head.target.parse().ok()?;
+    let headers = request.headers_mut();
+    headers.reserve(head.lines.len());
+    for line in head.lines {
+        let name = http::HeaderName::from_bytes(line.name.as_bytes()).ok()?;
+        headers.append(name, http::HeaderValue::from_bytes(line.value).ok()?);
+    }
+    Some(request)
+}

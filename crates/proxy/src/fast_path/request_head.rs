@@ -1,0 +1,345 @@
+//! Head of a request: which ones are mine, and what the origin gets.
+//!
+//! A head is mine only if every reader reads it in the same way: complete lines with CRLF, one
+//! `Host`, no body, no header that has to do with this hop. All else is not mine, be it allowed or
+//! not. What is sent on is written anew, in canonical form, from recognized parts only.
+
+use std::fmt::Write as _;
+use std::mem::MaybeUninit;
+
+use http::Method;
+
+use crate::cookies;
+use crate::downstream::observer::FastPathRequest;
+use crate::forwarded::{Client, TrustedProxies};
+use crate::header_view::{HeaderView, Line};
+use crate::loops;
+
+/// Most headers of a request that is mine.
+pub(super) const HEADERS_MAX: usize = 64;
+/// Longest name of a header.
+const NAME_MAX: usize = 64;
+
+/// Memory for the lines of a head.
+pub(super) type Lines<'b> = [MaybeUninit<Line<'b>>; HEADERS_MAX];
+
+/// Returns memory for the lines of a head.
+pub(super) const fn no_lines<'b>() -> Lines<'b> {
+    [const { MaybeUninit::uninit() }; HEADERS_MAX]
+}
+
+/// Head of a request that is mine.
+#[derive(Debug)]
+pub(super) struct RequestHead<'b> {
+    pub(super) is_head: bool,
+    /// Path and query.
+    pub(super) target: &'b str,
+    pub(super) host: &'b str,
+    pub(super) lines: &'b [Line<'b>],
+    /// Whether the client closes the connection after the response.
+    pub(super) wants_close: bool,
+}
+
+/// Limits of heads.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeadLimits {
+    pub(super) headers: usize,
+    pub(super) target_bytes: usize,
+}
+
+impl HeadLimits {
+    /// No limits, for a head that was read with its limits before.
+    pub(super) const NONE: Self = Self {
+        headers: usize::MAX,
+        target_bytes: usize::MAX,
+    };
+}
+
+/// End of a head in a buffer.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum HeadEnd {
+    /// The head has so many bytes, with its empty line.
+    At(usize),
+    /// More bytes are needed.
+    Later,
+    /// A line does not end with CRLF, or the head begins with an empty line.
+    Odd,
+}
+
+/// Search for the end of a head that arrives in pieces: no byte is looked at twice.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct HeadSearch {
+    looked: usize,
+    line_start: usize,
+}
+
+impl HeadSearch {
+    /// Looks at the bytes that were added. The bytes of the earlier calls come first.
+    pub(super) fn look(&mut self, bytes: &[u8]) -> HeadEnd {
+        while let Some(found) = memchr::memchr(b'\n', &bytes[self.looked..]) {
+            let at = self.looked + found;
+            let line = &bytes[self.line_start..at];
+            let Some(line) = line.strip_suffix(b"\r") else {
+                return HeadEnd::Odd;
+            };
+            if line.is_empty() {
+                return if self.line_start == 0 {
+                    HeadEnd::Odd
+                } else {
+                    HeadEnd::At(at + 1)
+                };
+            }
+            self.looked = at + 1;
+            self.line_start = at + 1;
+        }
+        self.looked = bytes.len();
+        HeadEnd::Later
+    }
+}
+
+impl<'b> RequestHead<'b> {
+    /// Reads a whole head.
+    ///
+    /// # Errors
+    ///
+    /// Why it is not mine.
+    pub(super) fn read(
+        bytes: &'b [u8],
+        lines: &'b mut Lines<'b>,
+        limits: HeadLimits,
+    ) -> Result<Self, FastPathRequest> {
+        let mut request = httparse::Request::new(&mut []);
+        let parsed = request.parse_with_uninit_headers(bytes, lines);
+        if parsed != Ok(httparse::Status::Complete(bytes.len())) {
+            return Err(FastPathRequest::Header);
+        }
+        let is_head = match request.method {
+            Some("GET") => false,
+            Some("HEAD") => true,
+            _ => return Err(FastPathRequest::Start),
+        };
+        let target = request.path.unwrap_or_default();
+        let lines: &'b [Line<'b>] = request.headers;
+        if request.version != Some(1)
+            || lines.len() > limits.headers
+            || target.len() > limits.target_bytes
+            || !is_plain_target(target)
+        {
+            return Err(FastPathRequest::Start);
+        }
+        let mut head = Self {
+            is_head,
+            target,
+            host: "",
+            lines,
+            wants_close: false,
+        };
+        for line in lines {
+            head.note(line).ok_or(FastPathRequest::Header)?;
+        }
+        if head.host.is_empty() {
+            return Err(FastPathRequest::Header);
+        }
+        Ok(head)
+    }
+
+    /// Takes account of a header; `None` if the request is not mine with it.
+    fn note(&mut self, line: &Line<'b>) -> Option<()> {
+        let name = line.name;
+        let is = |other: &str| name.eq_ignore_ascii_case(other);
+        match name.len() {
+            4 if is("host") => {
+                let host = std::str::from_utf8(line.value).ok()?;
+                let is_first = self.host.is_empty();
+                self.host = Some(host).filter(|host| is_first && is_plain_host(host))?;
+            }
+            10 if is("connection") => {
+                let is_close = line.value.eq_ignore_ascii_case(b"close");
+                if !is_close && !line.value.eq_ignore_ascii_case(b"keep-alive") {
+                    return None;
+                }
+                self.wants_close |= is_close;
+            }
+            2 if is("te") => return None,
+            5 if is("proxy") => return None,
+            6 if is("expect") => return None,
+            7 if is("trailer") || is("upgrade") => return None,
+            10 if is("keep-alive") => return None,
+            14 if is("content-length") => return None,
+            17 if is("transfer-encoding") => return None,
+            length if length > NAME_MAX || is_odd(name) => return None,
+            // The layers remove what begins like this, with all their care.
+            _ if begins(name, "anteroom-") || begins(name, "proxy-") => return None,
+            _ => {}
+        }
+        Some(())
+    }
+
+    /// Returns the headers as decisions see them.
+    pub(super) const fn headers(&self) -> HeaderView<'b> {
+        HeaderView::of_lines(self.lines)
+    }
+
+    pub(super) const fn method(&self) -> &'static Method {
+        if self.is_head {
+            &Method::HEAD
+        } else {
+            &Method::GET
+        }
+    }
+
+    /// Splits the target into the path and the query.
+    pub(super) fn path_and_query(&self) -> (&'b str, &'b str) {
+        self.target.split_once('?').unwrap_or((self.target, ""))
+    }
+
+    /// Appends the head for the origin, without its empty line. The peer is not trusted: what it
+    /// says about the client is left out.
+    pub(super) fn write(&self, out: &mut Vec<u8>, client: &Client, trusted: &TrustedProxies) {
+        out.extend_from_slice(if self.is_head { b"HEAD " } else { b"GET " });
+        out.extend_from_slice(self.target.as_bytes());
+        out.extend_from_slice(b" HTTP/1.1\r\nhost: ");
+        out.extend_from_slice(self.host.as_bytes());
+        out.extend_from_slice(b"\r\n");
+        for line in self.lines {
+            let is = |other: &str| line.name.eq_ignore_ascii_case(other);
+            match line.name.len() {
+                4 if is("host") => {}
+                10 if is("connection") => {}
+                6 if is("cookie") => {
+                    let start = out.len();
+                    write_name(out, line.name);
+                    let value_at = out.len();
+                    cookies::write_without(out, line.value, cookies::PREFIX);
+                    if out.len() == value_at {
+                        out.truncate(start);
+                    } else {
+                        out.extend_from_slice(b"\r\n");
+                    }
+                }
+                _ if trusted.is_claim(line.name) => {}
+                _ => write_line(out, line.name, line.value),
+            }
+        }
+        write_forwarded(out, client);
+        out.extend_from_slice(b"via: 1.1 anteroom\r\n");
+        write_line(out, loops::NAME, loops::mark_bytes());
+    }
+}
+
+/// Appends a header line.
+pub(super) fn write_line(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+    write_name(out, name);
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"\r\n");
+}
+
+fn write_name(out: &mut Vec<u8>, name: &str) {
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b": ");
+}
+
+/// Appends the headers about the client: those of `forwarded::write` for a peer that is not
+/// trusted.
+fn write_forwarded(out: &mut Vec<u8>, client: &Client) {
+    let mut address = AddressText {
+        bytes: [0; 48],
+        length: 0,
+    };
+    // Never fails: the text has room for the longest address.
+    let _ = write!(address, "{}", client.peer);
+    let address = address.as_bytes();
+    let (before, after): (&[u8], &[u8]) = if client.peer.is_ipv6() {
+        (b"\"[", b"]\"")
+    } else {
+        (b"", b"")
+    };
+    let scheme = client.scheme.as_str();
+    write_line(out, "x-forwarded-for", address);
+    out.extend_from_slice(b"forwarded: for=");
+    out.extend_from_slice(before);
+    out.extend_from_slice(address);
+    out.extend_from_slice(after);
+    out.extend_from_slice(b";host=\"");
+    out.extend_from_slice(client.host().as_bytes());
+    out.extend_from_slice(b"\";proto=");
+    out.extend_from_slice(scheme.as_bytes());
+    out.extend_from_slice(b"\r\n");
+    write_line(out, "x-forwarded-proto", scheme.as_bytes());
+    write_line(out, "x-forwarded-host", client.host().as_bytes());
+}
+
+/// Text of an address, without an allocation.
+struct AddressText {
+    bytes: [u8; 48],
+    length: usize,
+}
+
+impl AddressText {
+    fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.length]
+    }
+}
+
+impl std::fmt::Write for AddressText {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let end = self.length + text.len();
+        let room = self.bytes.get_mut(self.length..end);
+        room.ok_or(std::fmt::Error)?
+            .copy_from_slice(text.as_bytes());
+        self.length = end;
+        Ok(())
+    }
+}
+
+/// Whether a target is a path and a query that no reader reads in another way.
+fn is_plain_target(target: &str) -> bool {
+    const PLAIN: [bool; 256] = plain(b"-._~!$&'()*+,;=:@/%?");
+    // Brackets are common in queries, and not allowed in paths (RFC 3986, section 3.3).
+    let mut is_query = false;
+    target.starts_with('/')
+        && target.bytes().all(|byte| {
+            is_query |= byte == b'?';
+            PLAIN[usize::from(byte)] || (is_query && matches!(byte, b'[' | b']'))
+        })
+}
+
+/// Whether a host is a name or an IPv4 address, perhaps with a port. Others are not mine.
+fn is_plain_host(host: &str) -> bool {
+    const PLAIN: [bool; 256] = plain(b"-._:");
+    let colons = host.bytes().filter(|byte| *byte == b':').count();
+    !host.is_empty()
+        && !host.starts_with(':')
+        && colons <= 1
+        && host.bytes().all(|byte| PLAIN[usize::from(byte)])
+}
+
+/// Returns a table of letters, digits and these marks.
+const fn plain(marks: &[u8]) -> [bool; 256] {
+    let mut table = [false; 256];
+    let mut byte = 0_u8;
+    while byte < 128 {
+        table[byte as usize] = byte.is_ascii_alphanumeric();
+        byte += 1;
+    }
+    let mut at = 0;
+    while at < marks.len() {
+        table[marks[at] as usize] = true;
+        at += 1;
+    }
+    table
+}
+
+/// Whether a name has anything but letters, digits and `-`.
+fn is_odd(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    name.bytes().fold(false, |odd, byte| odd | !is_plain(byte))
+}
+
+fn begins(name: &str, prefix: &str) -> bool {
+    let start = name.as_bytes().get(..prefix.len());
+    start.is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests;
