@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use bytes::Buf as _;
+use http::header::CONTENT_LENGTH;
 use http::{Request, Response};
 use http_body::Body as _;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -17,6 +18,7 @@ use super::exchange;
 use super::own_response::{end_head, framing_of, write_head};
 use super::request_head::{HeadEnd, HeadLimits, HeadSearch, RequestHead, no_lines};
 use super::response_body::{Framing, LAST_CHUNK, write_chunk};
+use super::response_head::{may_have_length, write_length};
 use super::timer::Timer;
 use super::{FastPath, PassAtOnce, PassedRequest, RequestView};
 use crate::body::Body;
@@ -395,7 +397,15 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send> Downstream<'_, I> {
         let (status, headers) = (response.status(), response.headers());
         let framing = framing_of(headers, status, is_head, exact);
         let out = self.output.bytes();
-        write_head(out, &response, framing);
+        write_head(out, &response, is_head, framing);
+        if is_head
+            && let Some(length @ 1..) = exact
+            && may_have_length(status)
+            && !headers.contains_key(CONTENT_LENGTH)
+        {
+            // That of a GET.
+            write_length(out, length);
+        }
         end_head(out, is_last);
         let mut body = pin!(response.into_body());
         let mut left = match framing {

@@ -294,7 +294,8 @@ where
         Form::Map(mut response) => {
             response.extensions_mut().insert(outcome);
             let response = request.passed.finish(*response).await;
-            write_head(client.output.bytes(), &response, head.framing);
+            let out = client.output.bytes();
+            write_head(out, &response, request.is_head, head.framing);
         }
     }
     end_head(client.output.bytes(), is_last);

@@ -9,7 +9,7 @@ use hyper::ext::ReasonPhrase;
 
 use super::request_head::write_line;
 use super::response_body::Framing;
-use super::response_head::{write_chunked, write_length, write_status};
+use super::response_head::{may_have_length, write_chunked, write_length, write_status};
 
 thread_local! {
     static DATE_TEXT: RefCell<(u64, String)> = const { RefCell::new((0, String::new())) };
@@ -52,15 +52,21 @@ pub(super) fn framing_of(
 
 /// Appends a head, without its end. `Content-Length` of a response without a body stays: it is that
 /// of a GET.
-pub(super) fn write_head<B>(out: &mut Vec<u8>, response: &Response<B>, framing: Framing) {
+pub(super) fn write_head<B>(
+    out: &mut Vec<u8>,
+    response: &Response<B>,
+    is_head: bool,
+    framing: Framing,
+) {
     let headers = response.headers();
     let reason = response.extensions().get::<ReasonPhrase>();
     let reason = reason.and_then(|reason| std::str::from_utf8(reason.as_bytes()).ok());
-    write_status(out, response.status(), reason.unwrap_or_default());
+    write_status(out, response.status(), reason);
+    let keeps_length = is_head && may_have_length(response.status());
     for (name, value) in headers {
         let is_framing = *name == CONNECTION
             || *name == TRANSFER_ENCODING
-            || (*name == CONTENT_LENGTH && framing != Framing::None);
+            || (*name == CONTENT_LENGTH && !keeps_length);
         if !is_framing {
             write_line(out, name.as_str(), value.as_bytes());
         }

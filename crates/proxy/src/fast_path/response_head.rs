@@ -100,8 +100,7 @@ pub(super) fn read(
         return Err((NoHead::Broken, out));
     };
     let form = if facts.is_plain {
-        let reason = response.reason.unwrap_or_default();
-        write_status(&mut out, status, reason);
+        write_status(&mut out, status, response.reason);
         write_lines(&mut out, lines, &facts, (is_head, status, framing));
         Form::Lines(out)
     } else {
@@ -210,10 +209,9 @@ impl Facts {
     /// Returns how the body ends (RFC 9112, section 6.3); `None` if readers may differ in that.
     fn framing(&self, has_body: bool) -> Option<Framing> {
         match (self.coding, self.length) {
-            (Coding::Foreign, _) => None,
-            (Coding::Chunked, _) if !self.is_http11 => None,
-            (Coding::None, Length::Unclear) => None,
+            (Coding::Foreign, _) | (Coding::None, Length::Unclear) => None,
             _ if !has_body => Some(Framing::None),
+            (Coding::Chunked, _) if !self.is_http11 => None,
             (Coding::Chunked, _) => Some(Framing::Chunks),
             (Coding::None, Length::One(length)) => Some(Framing::Length(length)),
             (Coding::None, Length::None) => Some(Framing::UntilClose),
@@ -221,16 +219,13 @@ impl Facts {
     }
 }
 
-/// Appends a status line.
-pub(super) fn write_status(out: &mut Vec<u8>, status: StatusCode, reason: &str) {
+/// Appends a status line. `None`: the usual reason of the status.
+pub(super) fn write_status(out: &mut Vec<u8>, status: StatusCode, reason: Option<&str>) {
     out.extend_from_slice(b"HTTP/1.1 ");
     out.extend_from_slice(status.as_str().as_bytes());
     out.push(b' ');
-    let reason = if reason.is_empty() {
-        status.canonical_reason().unwrap_or("-")
-    } else {
-        reason
-    };
+    let usual = || status.canonical_reason().unwrap_or("<none>");
+    let reason = reason.unwrap_or_else(usual);
     out.extend_from_slice(reason.as_bytes());
     out.extend_from_slice(b"\r\n");
 }
@@ -258,9 +253,7 @@ fn write_lines(
         (Framing::Chunks | Framing::UntilClose, _) => write_chunked(out),
         // The length that a GET would have had.
         (Framing::None, Length::One(length))
-            if (is_head || status == StatusCode::NOT_MODIFIED)
-                && facts.coding == Coding::None
-                && status != StatusCode::NO_CONTENT =>
+            if is_head && facts.coding == Coding::None && may_have_length(status) =>
         {
             write_length(out, length);
         }
@@ -274,6 +267,11 @@ fn write_lines(
     if !facts.has_date {
         super::own_response::write_date(out);
     }
+}
+
+/// Whether a response to HEAD may have a length: that of a GET. hyper drops the others.
+pub(super) fn may_have_length(status: StatusCode) -> bool {
+    status != StatusCode::NO_CONTENT
 }
 
 /// Appends the length of a body.

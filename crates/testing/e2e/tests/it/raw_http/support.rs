@@ -8,6 +8,7 @@ use anteroom_config::{
     Config, Http2, Origin as OriginConfig, RoomName, RoomOrigins, SizeLimits, Timeouts,
 };
 use anteroom_proxy::body::Body;
+use anteroom_proxy::cookies;
 use anteroom_proxy::downstream::connection_table::ConnectionTable;
 use anteroom_proxy::downstream::drain::{DrainTrigger, drain};
 use anteroom_proxy::downstream::listener::listen;
@@ -91,6 +92,8 @@ pub(crate) async fn gateway(setup: Setup, origin: SocketAddr) -> Gateway {
     let service = tower::service_fn(move |mut request: Request<Body>| {
         let upstream = upstream.clone();
         async move {
+            // As the layer of the rooms does it.
+            cookies::without(request.headers_mut(), cookies::PREFIX);
             RequestContext::of_mut(&mut request).unwrap().upstream = Some(upstream);
             proxy.oneshot(request).await
         }
