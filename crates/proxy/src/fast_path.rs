@@ -25,6 +25,7 @@
 mod buffers;
 mod driver;
 mod exchange;
+pub(crate) mod fuzzed;
 pub(crate) mod origin_connections;
 mod own_response;
 mod request_head;

@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::task::{Context, Waker};
 
 use bytes::Bytes;
-use http::header::{ACCEPT, COOKIE};
+use http::header::{ACCEPT, COOKIE, HOST};
 use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::{BodyExt as _, Empty};
 use hyper::body::Incoming;
@@ -20,6 +20,7 @@ use hyper_util::rt::TokioIo;
 
 use crate::cookies::{self, PREFIX, VALUES_MAX};
 use crate::downstream::screen::{RequestPhase, Screen};
+use crate::fast_path::fuzzed as fast_path;
 use crate::path::{Decoding, READING_BYTES_MAX, Readings};
 
 /// Name of the cookie for [`cookie_header`].
@@ -214,20 +215,143 @@ pub fn screen(data: &[u8]) {
     }
 }
 
+/// Checks `data` as the bytes of a connection on the fast path.
+///
+/// # Panics
+///
+/// If the fast path takes a head that the strict reader or the parser rejects or divides otherwise;
+/// if what it sends on is not exactly one request to every reader, or has other headers than the
+/// slow path sends. Any other panic is a defect as well.
+pub fn fast_request(data: &[u8]) {
+    let Some((length, sent_on)) = fast_path::sent_on(data) else {
+        return;
+    };
+    let head = &data[..length];
+    let mut screen = Screen::new();
+    assert_eq!(screen.look(head), Ok(length), "the strict reader");
+    assert_eq!((screen.heads(), screen.phase()), (1, RequestPhase::Between));
+    let (found, mut usual) = parsed_with_headers(head)
+        .pop()
+        .expect("the parser takes it");
+    let (again, headers) = {
+        let mut all = parsed_with_headers(&sent_on);
+        assert_eq!(all.len(), 1, "one request is sent on");
+        all.pop().expect("there is one")
+    };
+    assert_eq!(again, found, "another request is sent on");
+    assert_eq!(naive_requests(&sent_on), Some(vec![found]));
+    let host = usual.get(HOST).cloned().expect("it has one");
+    fast_path::change_as_usual(&mut usual, host);
+    assert_eq!(multimap(&headers), multimap(&usual));
+}
+
+/// Returns the headers in alphabetical order; those of one name in theirs.
+fn multimap(headers: &HeaderMap) -> Vec<(String, Vec<u8>)> {
+    let mut all: Vec<_> = headers
+        .iter()
+        .map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()))
+        .collect();
+    all.sort_by(|a, b| a.0.cmp(&b.0));
+    all
+}
+
+/// Checks `data` as the response of an origin on the fast path, to HEAD if the first byte is odd.
+///
+/// # Panics
+///
+/// If the client gets something else when the bytes arrive one by one; if it gets a header that
+/// only the gateway may send, two framings, or a body that a naive reader reads otherwise. Any
+/// other panic is a defect as well.
+pub fn fast_response(data: &[u8]) {
+    let Some((flags, data)) = data.split_first() else {
+        return;
+    };
+    let is_head = flags & 1 == 1;
+    let whole = fast_path::response_to_client(data, is_head, data.len().max(1));
+    let pieces = fast_path::response_to_client(data, is_head, 1);
+    assert_eq!(whole.is_some(), pieces.is_some());
+    let (Some(whole), Some(pieces)) = (whole, pieces) else {
+        return;
+    };
+    let names = sent_names(&whole.head);
+    assert_eq!(names, sent_names(&pieces.head));
+    assert_eq!(whole.has_ended, pieces.has_ended);
+    for never in [
+        "anteroom-command",
+        "cf-waiting-room-command",
+        "connection",
+        "keep-alive",
+    ] {
+        assert!(!names.iter().any(|name| name == never), "{never}");
+    }
+    let count = |name: &str| names.iter().filter(|found| *found == name).count();
+    let (lengths, codings) = (count("content-length"), count("transfer-encoding"));
+    assert!(lengths + codings <= 1, "framed in two ways");
+    if codings == 0 {
+        assert_eq!(whole.body, pieces.body);
+        return;
+    }
+    let (body, rest) = sent_chunks(&whole.body);
+    assert_eq!(body, sent_chunks(&pieces.body).0, "another body");
+    assert_eq!(
+        rest.is_some(),
+        whole.has_ended,
+        "the last chunk ends the body"
+    );
+    assert!(
+        rest.unwrap_or_default().is_empty(),
+        "bytes after the last chunk"
+    );
+}
+
+/// Returns the names of the headers in a head that is sent.
+fn sent_names(head: &[u8]) -> Vec<String> {
+    let head = String::from_utf8_lossy(head).to_ascii_lowercase();
+    let head = head
+        .strip_suffix("\r\n\r\n")
+        .expect("it ends with an empty line");
+    let lines = head.split("\r\n").skip(1);
+    let names = lines.map(|line| line.split_once(": ").expect("a header has a colon").0);
+    names.map(str::to_owned).collect()
+}
+
+/// Returns the data of chunks that are sent, and what follows the last one; `None` without one.
+fn sent_chunks(mut bytes: &[u8]) -> (Vec<u8>, Option<&[u8]>) {
+    let mut data = Vec::new();
+    while let Some((line, rest)) = cut(bytes, b"\r\n") {
+        let size = std::str::from_utf8(line).expect("a size is text");
+        let size = usize::from_str_radix(size, 16).expect("a size is a number");
+        let (chunk, rest) = rest.split_at(size);
+        data.extend_from_slice(chunk);
+        let rest = rest.strip_prefix(b"\r\n").expect("a chunk is sent whole");
+        if size == 0 {
+            return (data, Some(rest));
+        }
+        bytes = rest;
+    }
+    (data, None)
+}
+
 /// Returns the requests that hyper finds.
 fn parsed_requests(data: &[u8]) -> Vec<Found> {
-    let requests = RefCell::new(Vec::new());
+    let all = parsed_with_headers(data).into_iter();
+    all.map(|(found, _)| found).collect()
+}
+
+/// Returns the requests that hyper finds, with their headers.
+fn parsed_with_headers(data: &[u8]) -> Vec<(Found, HeaderMap)> {
+    let requests = RefCell::new(Vec::<(Found, HeaderMap)>::new());
     let service = service_fn(async |request: Request<Incoming>| {
         let (head, body) = request.into_parts();
         let at = requests.borrow().len();
         let name = format!("{} {}", head.method, head.uri);
-        requests.borrow_mut().push((name, None));
+        requests.borrow_mut().push(((name, None), head.headers));
         let body = body
             .collect()
             .await
             .ok()
             .map(|body| body.to_bytes().to_vec());
-        requests.borrow_mut()[at].1 = body;
+        requests.borrow_mut()[at].0.1 = body;
         Ok::<_, Infallible>(Response::new(Empty::<Bytes>::new()))
     });
     let stream = TokioIo::new(tokio::io::join(data, tokio::io::sink()));

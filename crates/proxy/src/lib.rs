@@ -8,6 +8,9 @@
 //! 4. [`reverse_proxy`] changes its headers and waits for the response;
 //! 5. [`upstream`] chooses an origin and a connection.
 //!
+//! Plain requests may leave this way after the first step: [`fast_path`] forwards them without
+//! hyper, and asks rooms and limits for a decision that needs no future.
+//!
 //! [`body`] is what streams in both directions. [`error_page`] writes what a client reads when a
 //! request ends here, with a status from [`status`]. The crate knows neither rooms nor limits. It
 //! holds what both need to speak HTTP: [`header_view`], [`cookies`], [`path`], [`route`],

@@ -79,9 +79,9 @@ impl Buffer {
         }
     }
 
-    /// Takes the bytes out.
+    /// Takes the bytes out, with room for more.
     pub(super) fn take(&mut self) -> Vec<u8> {
-        std::mem::take(&mut self.0)
+        std::mem::take(self.bytes())
     }
 }
 

@@ -14,7 +14,7 @@ use http::{HeaderMap, HeaderValue, Version};
 use crate::cookies;
 
 /// Removes the hop-by-hop headers of a request.
-pub(super) fn clean_request(headers: &mut HeaderMap) {
+pub(crate) fn clean_request(headers: &mut HeaderMap) {
     let wants_trailers = takes_trailers(headers);
     // Not an HTTP header, but CGI makes `HTTP_PROXY` of it ("httpoxy").
     clean(headers, |name| is_of_proxies(name) || name == "proxy");

@@ -2,6 +2,7 @@
 
 mod connections;
 mod fuzz_cookies;
+mod fuzz_fast_path;
 mod fuzz_path;
 mod fuzz_screen;
 mod origin;

@@ -2,9 +2,9 @@
 
 use anteroom_testkit::browser::{Browser, Setup};
 
+use super::Scene;
 use super::shop::page;
 use super::unusual::take_seat;
-use super::{Scene, until_in_line};
 
 /// Settings with a session that ends during the test.
 const SHORT: &str = "session_duration = \"5s\"\nposition_grace = \"40s\"";
@@ -56,7 +56,10 @@ async fn a_shop_with_queued_requests_reloads_to_the_waiting_page_and_back() {
         // A page is reloaded at most once within 10 s.
         browser.run("sessionStorage.clear()").await;
         browser.click(button).await;
-        until_in_line(&browser).await;
+        // The script was told first, and the page says it as well.
+        browser
+            .until_shows("#heading", "Your session has ended")
+            .await;
         assert_eq!(browser.address().await, scene.url("/app#/lamps"));
         neighbour.leave().await;
     }

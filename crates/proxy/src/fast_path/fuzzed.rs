@@ -1,0 +1,119 @@
+//! What the fast path does with bytes, for [`fuzz`](crate::fuzz).
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use http::{HeaderMap, HeaderValue, Version};
+
+use super::own_response::{end_head, write_head};
+use super::request_head::{HeadEnd, HeadLimits, HeadSearch, RequestHead, no_lines};
+use super::response_body::{BodyReader, Progress};
+use super::response_head::{self, Form, NoHead};
+use crate::forwarded::{self, Client, Scheme, TrustedProxies};
+use crate::reverse_proxy::hop;
+use crate::{cookies, loops};
+
+fn client(host: HeaderValue) -> Client {
+    let address = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+    Client {
+        address,
+        scheme: Scheme::Http,
+        host,
+        peer: address,
+        has_trusted_peer: false,
+    }
+}
+
+/// Returns the length of the head at the start of the bytes, and what is sent on; `None` if it is
+/// not mine.
+pub(crate) fn sent_on(bytes: &[u8]) -> Option<(usize, Vec<u8>)> {
+    let HeadEnd::At(length) = HeadSearch::default().look(bytes) else {
+        return None;
+    };
+    let mut lines = no_lines();
+    let head = RequestHead::read(&bytes[..length], &mut lines, HeadLimits::NONE).ok()?;
+    let host = HeaderValue::from_str(head.host).ok()?;
+    let mut out = Vec::new();
+    head.write(&mut out, &client(host), &TrustedProxies::default());
+    out.extend_from_slice(b"\r\n");
+    Some((length, out))
+}
+
+/// Changes the headers of a request as the layers and the proxy do.
+pub(crate) fn change_as_usual(headers: &mut HeaderMap, host: HeaderValue) {
+    TrustedProxies::default().strip(headers, false);
+    cookies::without(headers, cookies::PREFIX);
+    hop::clean_request(headers);
+    forwarded::write(headers, &client(host));
+    hop::via(headers, Version::HTTP_11);
+    loops::mark(headers);
+}
+
+/// What a client gets of a response.
+pub(crate) struct ToClient {
+    pub(crate) head: Vec<u8>,
+    /// Body as it is sent: with its chunks, if it has some.
+    pub(crate) body: Vec<u8>,
+    pub(crate) has_ended: bool,
+}
+
+/// Returns what a client gets of a response that arrives in pieces of so many bytes, before its
+/// connection ends; `None` if its head is not passed on.
+pub(crate) fn response_to_client(bytes: &[u8], is_head: bool, piece: usize) -> Option<ToClient> {
+    let mut input = Vec::new();
+    let mut found: Option<(ToClient, BodyReader)> = None;
+    for part in bytes.chunks(piece) {
+        input.extend_from_slice(part);
+        if found.is_none() {
+            found = read_head(&mut input, is_head)?;
+        }
+        let Some((response, reader)) = &mut found else {
+            continue;
+        };
+        let read = reader.read(&input, &mut response.body);
+        input.clear();
+        if read != Ok(Progress::Open) {
+            response.has_ended = read.is_ok();
+            return found.map(|(response, _)| response);
+        }
+    }
+    let (mut response, mut reader) = found?;
+    response.has_ended = reader.end(&mut response.body).is_ok();
+    Some(response)
+}
+
+/// Reads a head and removes it from the input; `None` in the result if more bytes are needed.
+///
+/// The result is `None` if the head is not passed on.
+fn read_head(input: &mut Vec<u8>, is_head: bool) -> Option<Option<(ToClient, BodyReader)>> {
+    loop {
+        match response_head::read(input, is_head, response_head::HEADERS_MAX, Vec::new()) {
+            Ok(head) => {
+                input.drain(..head.length);
+                let mut out = match head.form {
+                    Form::Lines(lines) => lines,
+                    Form::Map(mut response) => {
+                        // As the rooms do it.
+                        for name in ["anteroom-command", "cf-waiting-room-command"] {
+                            response.headers_mut().remove(name);
+                        }
+                        let mut out = Vec::new();
+                        write_head(&mut out, &response, is_head, head.framing);
+                        out
+                    }
+                };
+                end_head(&mut out, false);
+                let response = ToClient {
+                    head: out,
+                    body: Vec::new(),
+                    has_ended: false,
+                };
+                return Some(Some((response, BodyReader::new(head.framing))));
+            }
+            Err((NoHead::Interim(length), _)) => {
+                input.drain(..length);
+            }
+            Err((NoHead::Later, _)) => return Some(None),
+            Err((NoHead::TooLarge | NoHead::Broken, _)) => return None,
+        }
+    }
+}
