@@ -112,6 +112,7 @@ const fn arrival<'a>(tickets: &'a [&'a str]) -> Arrival<'a> {
     Arrival {
         tickets,
         is_navigation: true,
+        gets_page: true,
         intent: Intent::Enter,
     }
 }

@@ -230,8 +230,10 @@ fn close_requested(
     }
 }
 
-/// Closes a connection to make room. Returns its end; `None` if it is cut off. Final frames that can be sent at once are sent (GOAWAY, the
-/// end of TLS); only a request that arrived in between is waited for.
+/// Closes a connection to make room. Returns its end; `None` if it is cut off.
+///
+/// Final frames that can be sent at once are sent (GOAWAY, the end of TLS); only a request that
+/// arrived in between is waited for.
 async fn make_room<F: Future>(
     mut connection: Pin<&mut F>,
     entry: &Entry,

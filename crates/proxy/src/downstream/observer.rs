@@ -24,7 +24,7 @@ pub trait ConnectionObserver: Send + Sync {
     fn fast_path(&self, _taken: FastPathRequest) {}
 }
 
-/// What the fast path did with a request.
+/// Way that a request took on the fast path.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum FastPathRequest {
     /// Forwarded it.

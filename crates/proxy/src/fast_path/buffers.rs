@@ -18,7 +18,7 @@ const KEPT_BYTES_MAX: usize = 80 * 1024;
 const KEPT_MAX: usize = 64;
 
 thread_local! {
-    /// Where bytes are read to. It is free again when a read returns.
+    /// Memory for one read; free again when the read returns.
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; READ_BYTES]);
     static KEPT: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }

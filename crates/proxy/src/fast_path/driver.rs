@@ -128,7 +128,7 @@ where
     }
 }
 
-/// What follows on a connection.
+/// Next event on a connection.
 enum Next {
     /// A head of so many bytes.
     Head {
@@ -270,78 +270,40 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send> Downstream<'_, I> {
         length: usize,
         fast_path: &FastPath<'_, D>,
     ) -> Decision<D::Passed> {
-        let claim = self.arrival.hold.claim();
         let intake = fast_path.intake;
         let mut lines = no_lines();
         let limits = HeadLimits {
             headers: intake.headers_max(),
             target_bytes: intake.target_bytes_max(),
         };
+        let read = RequestHead::read(&self.input[..length], &mut lines, limits);
+        let read = read.and_then(|head| {
+            let is_same = |client: &Client| client.host() == head.host;
+            let known = self.client.take().filter(is_same);
+            let client = known.or_else(|| client_of(self.arrival, &head, intake));
+            Ok((head, client.ok_or(FastPathRequest::Client)?))
+        });
+        let decided = read.and_then(|(head, client)| {
+            let decision = decide_about(&head, &client, (self.arrival, self.activity), fast_path)?;
+            Ok((decision, client))
+        });
         let observer = self.arrival.hold.observer();
-        let head = match RequestHead::read(&self.input[..length], &mut lines, limits) {
-            Ok(head) => head,
+        let (decision, client) = match decided {
+            Ok(decided) => decided,
             Err(why) => {
                 observer.fast_path(why);
                 return Decision::NotMine;
             }
         };
-        let is_same = |client: &Client| client.host() == head.host;
-        let client = match self.client.take().filter(is_same) {
-            Some(client) => client,
-            None => match client_of(self.arrival, &head, intake) {
-                Some(client) if claim.turned_away().is_none() => client,
-                _ => {
-                    observer.fast_path(FastPathRequest::Client);
-                    return Decision::NotMine;
-                }
-            },
-        };
-        let (path, query) = head.path_and_query();
-        let view = RequestView {
-            method: head.method(),
-            client: &client,
-            path,
-            query,
-            headers: head.headers(),
-            connection: &claim,
-        };
-        let is_head = head.is_head;
-        let wants_close = head.wants_close;
-        let decision = if let Some(passed) = fast_path.decider.pass_at_once(&view) {
-            observer.fast_path(FastPathRequest::Forwarded);
-            let mut for_origin = Buffer::default();
-            let out = for_origin.bytes();
-            head.write(out, &client, intake.trusted());
-            passed.write_headers(out);
-            out.extend_from_slice(b"\r\n");
-            Decision::Pass(Outgoing {
-                passed,
-                open: self.activity.begin(),
-                original: Buffer::default(),
-                head: for_origin,
-                is_head,
-                wants_close,
-            })
-        } else {
-            let Some(request) = map_request(&head) else {
-                observer.fast_path(FastPathRequest::Header);
-                return Decision::NotMine;
-            };
-            observer.fast_path(FastPathRequest::Layers);
-            Decision::Layers(Box::new(OwnRequest {
-                request,
-                open: self.activity.begin(),
-                is_head,
-                wants_close,
-            }))
-        };
         self.client = Some(client);
         match decision {
             Decision::Pass(mut outgoing) => {
+                observer.fast_path(FastPathRequest::Forwarded);
                 outgoing.original = self.input.split_to(length);
                 Decision::Pass(outgoing)
             }
             other => {
+                observer.fast_path(FastPathRequest::Layers);
                 self.input.consume(length);
                 other
             }
@@ -495,6 +457,51 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send> Downstream<'_, I> {
         }
         Poll::Pending
     }
+}
+
+/// Decides about a request that is mine so far.
+fn decide_about<D: PassAtOnce>(
+    head: &RequestHead<'_>,
+    client: &Client,
+    (arrival, activity): (&Arrival, &Arc<Activity>),
+    fast_path: &FastPath<'_, D>,
+) -> Result<Decision<D::Passed>, FastPathRequest> {
+    let claim = arrival.hold.claim();
+    if claim.turned_away().is_some() {
+        return Err(FastPathRequest::Client);
+    }
+    let (path, query) = head.path_and_query();
+    let view = RequestView {
+        method: head.method(),
+        client,
+        path,
+        query,
+        headers: head.headers(),
+        connection: &claim,
+    };
+    let (is_head, wants_close) = (head.is_head, head.wants_close);
+    let Some(passed) = fast_path.decider.pass_at_once(&view) else {
+        let request = map_request(head).ok_or(FastPathRequest::Header)?;
+        return Ok(Decision::Layers(Box::new(OwnRequest {
+            request,
+            open: activity.begin(),
+            is_head,
+            wants_close,
+        })));
+    };
+    let mut for_origin = Buffer::default();
+    let out = for_origin.bytes();
+    head.write(out, client, fast_path.intake.trusted());
+    passed.write_headers(out);
+    out.extend_from_slice(b"\r\n");
+    Ok(Decision::Pass(Outgoing {
+        passed,
+        open: activity.begin(),
+        original: Buffer::default(),
+        head: for_origin,
+        is_head,
+        wants_close,
+    }))
 }
 
 /// Returns the client of a request; `None` if its peer is a trusted proxy.

@@ -19,7 +19,7 @@ use super::response_body::{BodyReader, Framing, Progress};
 use super::response_head::{self, Form, NoHead, ResponseHead};
 use crate::body::Body;
 use crate::reverse_proxy::OriginOutcome;
-use crate::upstream::{Delivery, Failure};
+use crate::upstream::{Delivery, Failure, Origin};
 
 /// Bytes for the client that are written at once.
 pub(super) const WRITE_BYTES: usize = 64 * 1024;
@@ -143,7 +143,7 @@ where
 /// Sends a request over one connection, and waits for the head of the response.
 async fn attempt<I, P>(
     client: &mut Downstream<'_, I>,
-    origin: &crate::upstream::Origin<Body>,
+    origin: &Origin<Body>,
     request: &Outgoing<P>,
     may_use_idle: bool,
     deadline: Instant,
@@ -164,87 +164,129 @@ where
         is_stale: was_used && is_gone(&error) && sent_at.elapsed() < crate::upstream::STALE_WITHIN,
         reason: NoResponse::Failed(Failure::Broken(error.into())),
     };
-    let mut sent = 0;
-    while sent < request.head.len() {
-        let written = poll_fn(|cx| {
-            if let Poll::Ready(result) = Pin::new(&mut stream).poll_write(cx, &request.head[sent..])
-            {
-                return Poll::Ready(Ok(result));
-            }
-            client.poll_wait(cx, deadline).map(Err)
-        });
-        match written.await {
-            Ok(Ok(count)) => sent += count,
-            Ok(Err(error)) => return Err(broken(error)),
-            Err(reason) => return Err(NotSent::final_one(reason)),
-        }
+    match write_head_to(client, &mut stream, &request.head, deadline).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => return Err(broken(error)),
+        Err(reason) => return Err(NotSent::final_one(reason)),
     }
     let mut input = Buffer::default();
-    let limits = origin.pool.limits();
     let mut interim = 0;
     loop {
-        let read = poll_fn(|cx| {
-            if let Poll::Ready(result) = poll_read(&mut stream, cx, &mut input) {
-                return Poll::Ready(Ok(result));
-            }
-            client.poll_wait(cx, deadline).map(Err)
-        });
-        match read.await {
-            Ok(Ok(0)) if input.is_empty() && interim == 0 => {
-                return Err(broken(ErrorKind::UnexpectedEof.into()));
-            }
-            Ok(Ok(0)) => {
-                let error = IoError::from(ErrorKind::UnexpectedEof);
-                let failure = Failure::Broken(error.into());
-                return Err(NotSent::final_one(NoResponse::Failed(failure)));
-            }
+        let is_first = input.is_empty() && interim == 0;
+        match read_from(client, &mut stream, &mut input, deadline).await {
             Ok(Ok(_)) => {}
-            Ok(Err(error)) if input.is_empty() && interim == 0 => return Err(broken(error)),
+            Ok(Err(error)) if is_first => return Err(broken(error)),
             Ok(Err(error)) => {
                 let failure = Failure::Broken(error.into());
                 return Err(NotSent::final_one(NoResponse::Failed(failure)));
             }
             Err(reason) => return Err(NotSent::final_one(reason)),
         }
-        while !input.is_empty() {
-            let out = client.output.take();
-            let head = response_head::read(&input, request.is_head, limits.headers, out);
-            let failure = match head {
-                Ok(head) if head.length > limits.head_bytes => Failure::TooLarge,
-                Ok(head) => {
-                    input.consume(head.length);
-                    return Ok(Arrived {
-                        head,
-                        origin: stream,
-                        rest: input,
-                        connections: Arc::clone(origin.pool.fast()),
-                    });
-                }
-                Err((no_head, out)) => {
-                    client.output.put(out);
-                    match no_head {
-                        NoHead::Later if input.len() <= limits.head_bytes => break,
-                        NoHead::Interim(length) if interim < INTERIM_MAX => {
-                            interim += 1;
-                            input.consume(length);
-                            continue;
-                        }
-                        NoHead::Later | NoHead::TooLarge => Failure::TooLarge,
-                        NoHead::Interim(_) | NoHead::Broken => {
-                            Failure::Broken("the response is not valid".into())
-                        }
-                    }
-                }
-            };
-            return Err(NotSent::final_one(NoResponse::Failed(failure)));
+        let read = look_for_head(client, &mut input, request.is_head, origin, &mut interim);
+        match read {
+            Ok(None) => {}
+            Ok(Some(head)) => {
+                return Ok(Arrived {
+                    head,
+                    origin: stream,
+                    rest: input,
+                    connections: Arc::clone(origin.pool.fast()),
+                });
+            }
+            Err(failure) => return Err(NotSent::final_one(NoResponse::Failed(failure))),
         }
     }
+}
+
+/// Writes the head of a request.
+async fn write_head_to<I>(
+    client: &mut Downstream<'_, I>,
+    stream: &mut TcpStream,
+    head: &[u8],
+    deadline: Instant,
+) -> Result<Result<(), IoError>, NoResponse>
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let mut sent = 0;
+    while sent < head.len() {
+        let written = poll_fn(|cx| {
+            if let Poll::Ready(result) = Pin::new(&mut *stream).poll_write(cx, &head[sent..]) {
+                return Poll::Ready(Ok(result));
+            }
+            client.poll_wait(cx, deadline).map(Err)
+        });
+        match written.await? {
+            Ok(count) => sent += count,
+            Err(error) => return Ok(Err(error)),
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Reads some bytes of a response. The end of the connection is an error.
+async fn read_from<I>(
+    client: &mut Downstream<'_, I>,
+    stream: &mut TcpStream,
+    input: &mut Buffer,
+    deadline: Instant,
+) -> Result<Result<usize, IoError>, NoResponse>
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send,
+{
+    let read = poll_fn(|cx| {
+        if let Poll::Ready(result) = poll_read(stream, cx, input) {
+            return Poll::Ready(Ok(result));
+        }
+        client.poll_wait(cx, deadline).map(Err)
+    });
+    Ok(match read.await? {
+        Ok(0) => Err(ErrorKind::UnexpectedEof.into()),
+        other => other,
+    })
+}
+
+/// Looks for the head of a response in what has arrived, and removes it and interim responses
+/// before it. Returns `None` if more bytes are needed.
+fn look_for_head<I>(
+    client: &mut Downstream<'_, I>,
+    input: &mut Buffer,
+    is_head: bool,
+    origin: &Origin<Body>,
+    interim: &mut usize,
+) -> Result<Option<ResponseHead>, Failure> {
+    let limits = origin.pool.limits();
+    while !input.is_empty() {
+        let out = client.output.take();
+        match response_head::read(input, is_head, limits.headers, out) {
+            Ok(head) if head.length > limits.head_bytes => return Err(Failure::TooLarge),
+            Ok(head) => {
+                input.consume(head.length);
+                return Ok(Some(head));
+            }
+            Err((no_head, out)) => {
+                client.output.put(out);
+                match no_head {
+                    NoHead::Later if input.len() <= limits.head_bytes => return Ok(None),
+                    NoHead::Interim(length) if *interim < INTERIM_MAX => {
+                        *interim += 1;
+                        input.consume(length);
+                    }
+                    NoHead::Later | NoHead::TooLarge => return Err(Failure::TooLarge),
+                    NoHead::Interim(_) | NoHead::Broken => {
+                        return Err(Failure::Broken("the response is not valid".into()));
+                    }
+                }
+            }
+        }
+    }
+    Ok(None)
 }
 
 /// Opens a connection to an origin.
 async fn connect<I>(
     client: &mut Downstream<'_, I>,
-    origin: &crate::upstream::Origin<Body>,
+    origin: &Origin<Body>,
     deadline: Instant,
 ) -> Result<TcpStream, NotSent>
 where

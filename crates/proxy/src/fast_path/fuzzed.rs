@@ -1,4 +1,4 @@
-//! What the fast path does with bytes, for [`fuzz`](crate::fuzz).
+//! Results of the fast path for arbitrary bytes, for [`fuzz`](crate::fuzz).
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -48,7 +48,7 @@ pub(crate) fn change_as_usual(headers: &mut HeaderMap, host: HeaderValue) {
     loops::mark(headers);
 }
 
-/// What a client gets of a response.
+/// Response as a client gets it.
 pub(crate) struct ToClient {
     pub(crate) head: Vec<u8>,
     /// Body as it is sent: with its chunks, if it has some.

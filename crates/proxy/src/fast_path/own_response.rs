@@ -16,6 +16,10 @@ thread_local! {
 }
 
 /// Appends the header `Date`. The text is formatted once a second.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the date of a response decides nothing"
+)]
 pub(super) fn write_date(out: &mut Vec<u8>) {
     let now = SystemTime::now();
     let second = now

@@ -6,16 +6,16 @@
 
 use std::io::Write as _;
 
-/// How the body of a response ends.
+/// End of the body of a response.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum Framing {
-    /// There is no body.
+    /// No body.
     None,
-    /// After so many bytes.
+    /// Number of bytes.
     Length(u64),
-    /// With the last chunk.
+    /// Last chunk.
     Chunks,
-    /// With the connection.
+    /// End of the connection.
     UntilClose,
 }
 

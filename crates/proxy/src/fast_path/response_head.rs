@@ -1,8 +1,7 @@
 //! Head of an origin's response: how its body ends, and what the client gets.
 //!
 //! Most heads go out line by line, from where they were read. The rest becomes a map of headers and
-//! takes the way of the slow path: cookies with our names, commands, odd connection headers, several
-//! lengths.
+//! takes the way of the slow path: cookies with our names, commands, odd headers of one connection.
 
 use std::mem::MaybeUninit;
 
@@ -31,7 +30,7 @@ pub(super) struct ResponseHead {
     pub(super) form: Form,
 }
 
-/// What goes to the client.
+/// Form in which a head goes to the client.
 #[derive(Debug)]
 pub(super) enum Form {
     /// Status line and headers as they are sent, without the end of the head.
@@ -45,9 +44,9 @@ pub(super) enum Form {
 pub(super) enum NoHead {
     /// More bytes are needed.
     Later,
-    /// Too many headers.
+    /// Limit on headers exceeded.
     TooLarge,
-    /// Not HTTP, or its end is unclear.
+    /// Bytes that are not HTTP, or whose end is unclear.
     Broken,
     /// An interim response of so many bytes.
     Interim(usize),
@@ -119,7 +118,7 @@ pub(super) fn read(
     })
 }
 
-/// What the headers say about the message.
+/// Facts about a message from its headers.
 struct Facts {
     is_http11: bool,
     keeps_alive: bool,

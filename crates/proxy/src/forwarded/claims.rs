@@ -31,10 +31,11 @@ impl ProxyHeaders {
 }
 
 impl ProxyHeaders {
-    /// Like [`ProxyHeaders::contains`], for a name in any case without odd characters.
+    /// Whether a name is listed, as [`ProxyHeaders::contains`] tells, in any case and without odd
+    /// characters.
     pub(super) fn contains_any_case(&self, name: &str) -> bool {
-        let is_listed = |listed: &Box<str>| name.eq_ignore_ascii_case(listed);
-        self.initials & initial(name) != 0 && self.names.iter().any(is_listed)
+        let mut names = self.names.iter();
+        self.initials & initial(name) != 0 && names.any(|listed| name.eq_ignore_ascii_case(listed))
     }
 }
 

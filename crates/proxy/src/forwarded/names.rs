@@ -73,7 +73,7 @@ pub(super) fn is_hearsay(name: &str) -> bool {
     }
 }
 
-/// Like [`is_hearsay`], for a name in any case without odd characters.
+/// Whether a name is hearsay, as [`is_hearsay`] tells, in any case and without odd characters.
 pub(super) fn is_hearsay_any_case(name: &str) -> bool {
     const PREFIX: &str = "x-forwarded-";
     let start = name.as_bytes().get(..PREFIX.len());

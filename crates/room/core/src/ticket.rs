@@ -38,7 +38,7 @@ pub struct Ticket {
     pub counted_until: Option<Timestamp>,
     /// Announcement to the visitor while it waited.
     pub announced: Announced,
-    /// Loss that only a script of the site has heard of. The next page mentions it.
+    /// Loss that no page has mentioned yet, because only scripts have asked since.
     pub unseen_loss: Option<Loss>,
     /// Seats in the data centers that the visitor used lately.
     pub seats: Seats,

@@ -330,7 +330,7 @@ impl Gate {
         let kind = RequestKind::of(request.method(), request.headers(), json_enabled);
         let outcome = self
             .shared_tickets
-            .decide(route, &request, client.address, kind.is_page());
+            .decide(route, &request, client.address, kind);
         match outcome.await {
             // Only a poll without a ticket gets this outcome, and this request is none.
             Outcome::MayCome => own_response(reject(RequestError::Unavailable, request.headers())),

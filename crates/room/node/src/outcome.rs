@@ -12,6 +12,8 @@ pub struct Arrival<'a> {
     pub tickets: &'a [&'a str],
     /// Whether the request is for a page, and not for a part of one.
     pub is_navigation: bool,
+    /// Whether a waiting visitor sees a page as the response, in a window.
+    pub gets_page: bool,
     /// Intent of the request if its visitor is not active.
     pub intent: Intent,
 }

@@ -210,7 +210,7 @@ impl RoomHandle {
             ticket,
             fresh: Random::visitor(),
             is_navigation: arrival.is_navigation,
-            gets_page: arrival.is_navigation,
+            gets_page: arrival.gets_page,
             intent: arrival.intent,
         });
         self.run_flow(flow).await

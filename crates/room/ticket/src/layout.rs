@@ -2,7 +2,7 @@
 //!
 //! Version 2: version (1), deployment (8), visitor (16), bucket (8), last check-in (8), accepted at
 //! (8, 0 = waiting), flags (1), counted until (2, 0 = not counted), announcement (17, if the flag
-//! says so), unseen loss (17, if the flag says so), number of seats (1), and for each seat data center
+//! says so), unseen loss (17, if the flag says so), number of seats (1). For each seat: data center
 //! (4), end (8), epoch (4). `counted until` is in steps of half a second after the last check-in.
 //!
 //! Announcement: position (4), time of admission (4), time of the first response that had one (4)

@@ -169,6 +169,7 @@ impl Bench {
             intent: Intent::Enter,
             tickets: &[],
             is_navigation: true,
+            gets_page: true,
         };
         self.room(room).decide(arrival).await
     }

@@ -24,6 +24,7 @@ fn everything() -> ExtraStats {
             near: 7,
             reclaimed: [("total", 13)].into(),
             turned_away: [("address", 14)].into(),
+            fast_path: [("forwarded", 15)].into(),
         },
         accept_pauses: 1,
         accept_failures: 2,
@@ -258,6 +259,7 @@ async fn stats_of_the_rest_of_the_program_are_passed_on() {
     check("connections_limit", &[], 10.0);
     check("connections_reclaimed", &[("reason", "total")], 13.0);
     check("connections_rejected", &[("reason", "address")], 14.0);
+    check("fast_path_requests", &[("outcome", "forwarded")], 15.0);
     check("accept_pauses", &[], 1.0);
     check("accept_failures", &[], 2.0);
     check("tls_handshakes_failed", &[], 11.0);

@@ -56,7 +56,7 @@ async fn a_shop_with_queued_requests_reloads_to_the_waiting_page_and_back() {
         // A page is reloaded at most once within 10 s.
         browser.run("sessionStorage.clear()").await;
         browser.click(button).await;
-        // The script was told first, and the page says it as well.
+        // The script met the end of the session, and the page says it.
         browser
             .until_shows("#heading", "Your session has ended")
             .await;

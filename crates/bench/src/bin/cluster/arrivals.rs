@@ -116,6 +116,7 @@ async fn visit(room: Arc<RoomHandle>, sheet: Arc<Mutex<Sheet>>, is_early: bool) 
     let arrival = Arrival {
         tickets: &[],
         is_navigation: true,
+        gets_page: true,
         intent: Intent::Enter,
     };
     let began = Instant::now();

@@ -1,3 +1,5 @@
+//! Tests of which requests are mine, and of what is sent on.
+
 use std::net::{IpAddr, Ipv4Addr};
 
 use http::HeaderValue;

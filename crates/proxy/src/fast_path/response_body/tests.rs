@@ -1,3 +1,5 @@
+//! Tests of bodies that arrive in pieces.
+
 use proptest::prelude::*;
 
 use super::*;

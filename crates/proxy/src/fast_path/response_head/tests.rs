@@ -1,3 +1,5 @@
+//! Tests of heads of responses, line by line and as a map.
+
 use super::*;
 
 fn read_head(bytes: &str, is_head: bool) -> Result<ResponseHead, NoHead> {

@@ -102,7 +102,7 @@ pub struct RequestFlow {
     has_waited: bool,
     /// Loss of the session or the position that the ticket had.
     loss: Option<Loss>,
-    /// Loss that the visitor's last responses told a script, but no page.
+    /// Loss that no page has mentioned yet.
     unseen_loss: Option<Loss>,
     stage: Stage,
 }
@@ -188,16 +188,17 @@ impl RequestFlow {
     }
 
     /// Returns the step with the loss, if the visitor is queued: it hears of it once, because its
-    /// new ticket is good. If this response is for a script of the site, the next page repeats it.
+    /// new ticket is good. If nobody sees this response, the next page mentions it.
     fn with_loss(&self, step: Step) -> Step {
         let Step::Queue(Some(ticket), position) = step else {
             return step;
         };
         let unseen = self.loss.or(self.unseen_loss);
-        let (loss, unseen_loss) = if self.arrival.gets_page || self.arrival.intent.is_poll() {
+        let is_seen = self.arrival.gets_page || self.arrival.intent.is_poll();
+        let (loss, unseen_loss) = if is_seen {
             (unseen, None)
         } else {
-            (self.loss, unseen)
+            (None, unseen)
         };
         Step::Queue(
             Some(Ticket {

@@ -90,7 +90,7 @@ impl PassAtOnce for WaitingRoomLayer {
 }
 
 impl Passed {
-    /// Returns a request that passes whoever sends it; `None` if its connection needs a ticket.
+    /// Returns a request that passes for any sender; `None` if its connection needs a ticket.
     fn without_visitor(
         routes: Arc<RouteTable>,
         upstream: Upstream,

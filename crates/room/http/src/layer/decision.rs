@@ -10,6 +10,7 @@ use http::Request;
 use tokio::time::timeout;
 
 use super::route_table::RoomRoute;
+use crate::waiting::RequestKind;
 use anteroom_proxy::cookies;
 use anteroom_proxy::downstream::connection_table::Claim;
 use anteroom_proxy::request_context::RequestContext;
@@ -28,18 +29,19 @@ pub(super) fn intent_of<B>(request: &Request<B>) -> Intent {
 /// request waits for its visitor's turn.
 const LONG_WAIT: Duration = Duration::from_secs(2);
 
-/// Gets the room's verdict about a request with its tickets.
+/// Gets the room's verdict about a request with its tickets. `kind` is `None` for the requests of
+/// waiting pages.
 ///
 /// A turn is not for a client that has hung up. So after a moment the connection ends with the
 /// client's side of it.
 pub(super) async fn decide_with_tickets<B>(
     route: &RoomRoute,
     request: &Request<B>,
-    is_navigation: bool,
+    kind: Option<RequestKind>,
     intent: Intent,
 ) -> Outcome {
     let tickets = cookies::values(request.headers(), &route.cookie_name);
-    let mut decision = pin!(decide(route, &tickets, is_navigation, intent));
+    let mut decision = pin!(decide(route, &tickets, (kind, request), intent));
     // Most verdicts need no wait, and then no timer.
     let at_once = poll_fn(|cx| Poll::Ready(decision.as_mut().poll(cx)));
     if let Poll::Ready(outcome) = at_once.await {
@@ -55,23 +57,25 @@ pub(super) async fn decide_with_tickets<B>(
 }
 
 /// Gets the room's verdict as if the request had no ticket.
-pub(super) async fn decide_without_ticket(
+pub(super) async fn decide_without_ticket<B>(
     route: &RoomRoute,
-    is_navigation: bool,
+    request: &Request<B>,
+    kind: Option<RequestKind>,
     intent: Intent,
 ) -> Outcome {
-    decide(route, &[], is_navigation, intent).await
+    decide(route, &[], (kind, request), intent).await
 }
 
-async fn decide(
+async fn decide<B>(
     route: &RoomRoute,
     tickets: &[&str],
-    is_navigation: bool,
+    (kind, request): (Option<RequestKind>, &Request<B>),
     intent: Intent,
 ) -> Outcome {
     let arrival = Arrival {
         tickets,
-        is_navigation,
+        is_navigation: kind.is_some_and(RequestKind::is_page),
+        gets_page: kind.is_some_and(|kind| kind.is_shown(request)),
         intent,
     };
     route.room.decide(arrival).await

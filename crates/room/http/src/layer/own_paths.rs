@@ -150,7 +150,7 @@ impl OwnPaths {
         };
         // A waiting visitor may be admitted by a poll. Without a ticket a poll takes no slot: an
         // image on another site must not take seats.
-        match decide_with_tickets(route, request, false, intent).await {
+        match decide_with_tickets(route, request, None, intent).await {
             Outcome::MayCome => {
                 access.set_verdict(Verdict::Poll);
                 may_enter(Some(route), query, request).map(Body::full)

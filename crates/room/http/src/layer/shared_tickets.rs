@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 
 use super::decision::{decide_with_tickets, decide_without_ticket, intent_of};
 use super::route_table::RoomRoute;
+use crate::waiting::RequestKind;
 
 /// Most tickets in memory, of all rooms: 13.5 MiB.
 const TICKETS_MAX: usize = 65_536;
@@ -73,14 +74,14 @@ impl SharedTickets {
         route: &RoomRoute,
         request: &Request<()>,
         address: IpAddr,
-        is_navigation: bool,
+        kind: RequestKind,
     ) -> Outcome {
         let max_addresses = route.room.config().max_addresses_per_ticket;
         let intent = intent_of(request);
-        let outcome = decide_with_tickets(route, request, is_navigation, intent).await;
+        let outcome = decide_with_tickets(route, request, Some(kind), intent).await;
         match &outcome {
             Outcome::Pass(pass) if self.is_above(route, pass, address, max_addresses) => {
-                decide_without_ticket(route, is_navigation, intent).await
+                decide_without_ticket(route, request, Some(kind), intent).await
             }
             _ => outcome,
         }

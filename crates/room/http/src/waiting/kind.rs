@@ -5,10 +5,12 @@
 
 use anteroom_proxy::header_view::HeaderView;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, UPGRADE};
-use http::{HeaderMap, HeaderName, Method};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 
 /// Use that a browser makes of the response. Only browsers send it, over HTTPS or to localhost.
 pub(super) const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+const SEC_PURPOSE: HeaderName = HeaderName::from_static("sec-purpose");
+const PURPOSE: HeaderName = HeaderName::from_static("purpose");
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 
 /// Kind of response that a request without a slot gets.
@@ -65,6 +67,20 @@ impl RequestKind {
     #[must_use]
     pub(crate) const fn is_page(self) -> bool {
         matches!(self, Self::Page | Self::PageAfterPost | Self::ScriptPage)
+    }
+
+    /// Whether a window shows the response to this request now. A script that gets a page throws it
+    /// away, HEAD has none, and a page that was fetched in advance may never be shown.
+    #[must_use]
+    pub(crate) fn is_shown<B>(self, request: &Request<B>) -> bool {
+        let is_in_advance = || {
+            let purposes = [SEC_PURPOSE, PURPOSE].map(|name| request.headers().get(name));
+            let is_prefetch = |value: &HeaderValue| value.as_bytes().starts_with(b"prefetch");
+            purposes.into_iter().flatten().any(is_prefetch)
+        };
+        matches!(self, Self::Page | Self::PageAfterPost)
+            && request.method() != Method::HEAD
+            && !is_in_advance()
     }
 
     /// Whether the response has the status of the waiting page: a window shows it, or a program
@@ -152,8 +168,6 @@ fn tokens<'a>(headers: HeaderView<'a>, name: &HeaderName) -> impl Iterator<Item 
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
@@ -219,6 +233,26 @@ mod tests {
             assert!(kind.is_page());
         }
         assert!(!RequestKind::ScriptPage.has_queueing_status());
+    }
+
+    #[test]
+    fn a_page_is_shown_only_in_a_window() {
+        let is_shown = |method: &str, name: &'static str, value: &'static str| {
+            let mut request = Request::new(());
+            *request.method_mut() = method.parse().unwrap();
+            let accept = HeaderValue::from_static(BROWSER);
+            request.headers_mut().insert(ACCEPT, accept);
+            request
+                .headers_mut()
+                .insert(name, HeaderValue::from_static(value));
+            RequestKind::of(request.method(), request.headers(), true).is_shown(&request)
+        };
+        assert!(is_shown("GET", "sec-fetch-mode", "navigate"));
+        assert!(is_shown("POST", "sec-fetch-mode", "navigate"));
+        assert!(!is_shown("HEAD", "sec-fetch-mode", "navigate"));
+        assert!(!is_shown("GET", "sec-fetch-mode", "cors"));
+        assert!(!is_shown("GET", "sec-purpose", "prefetch;prerender"));
+        assert!(!is_shown("GET", "purpose", "prefetch"));
     }
 
     #[test]

@@ -78,6 +78,7 @@ async fn request(room: &RoomHandle, ticket: Option<&str>) -> Outcome {
     let arrival = Arrival {
         tickets: &tickets,
         is_navigation: true,
+        gets_page: true,
         intent: Intent::Enter,
     };
     room.decide(arrival).await
@@ -160,12 +161,14 @@ async fn of_several_cookies_the_best_counts() {
     let arrival = Arrival {
         tickets: &[&waiting, &ticket],
         is_navigation: true,
+        gets_page: true,
         intent: Intent::Enter,
     };
     assert!(matches!(room.decide(arrival).await, Outcome::Pass(_)));
     let arrival = Arrival {
         tickets: &["invalid", &ticket],
         is_navigation: true,
+        gets_page: true,
         intent: Intent::Enter,
     };
     assert!(matches!(room.decide(arrival).await, Outcome::Pass(_)));

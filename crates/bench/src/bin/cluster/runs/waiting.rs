@@ -212,6 +212,7 @@ const fn arrival<'a>(tickets: &'a [&'a str]) -> Arrival<'a> {
     Arrival {
         tickets,
         is_navigation: false,
+        gets_page: false,
         intent: Intent::Enter,
     }
 }

@@ -201,6 +201,7 @@ pub(crate) async fn request(room: &RoomHandle, cookie: Option<&str>) -> Outcome 
     let arrival = Arrival {
         tickets: &tickets,
         is_navigation: true,
+        gets_page: true,
         intent: Intent::Enter,
     };
     room.decide(arrival).await

@@ -1,4 +1,4 @@
-//! The same bytes through two gateways: one with the fast path, and one without.
+//! Comparison of two gateways that get the same bytes, one with the fast path and one without.
 //!
 //! Each case is a request with mutations, a second request behind it, and the response of the
 //! origin, in pieces. What the origin sees and what the client gets must be the same either way:
