@@ -124,12 +124,12 @@ pub(crate) fn sets(line: &[u8], prefix: &str) -> bool {
     line[start..].starts_with(prefix.as_bytes())
 }
 
-/// Appends the line without cookies that begin with `prefix`; nothing if none remains. Without one
-/// to remove it is the whole line.
-pub(crate) fn write_without(out: &mut Vec<u8>, line: &[u8], prefix: &str) {
+/// Appends the line without cookies that begin with `prefix`. Returns whether a line remains.
+/// Without a cookie to remove it is the whole line, even an empty one.
+pub(crate) fn write_without(out: &mut Vec<u8>, line: &[u8], prefix: &str) -> bool {
     if !pieces(line).any(|piece| begins(piece, prefix)) {
         out.extend_from_slice(line);
-        return;
+        return true;
     }
     let start = out.len();
     for piece in pieces(line) {
@@ -144,13 +144,13 @@ pub(crate) fn write_without(out: &mut Vec<u8>, line: &[u8], prefix: &str) {
             out.extend_from_slice(piece);
         }
     }
+    out.len() > start
 }
 
 /// Returns the line without cookies that begin with `prefix`; `None` if nothing remains.
 fn line_without(line: &HeaderValue, prefix: &str) -> Option<HeaderValue> {
     let mut rest = Vec::with_capacity(line.len());
-    write_without(&mut rest, line.as_bytes(), prefix);
-    if rest.is_empty() {
+    if !write_without(&mut rest, line.as_bytes(), prefix) {
         return None;
     }
     let mut rest =

@@ -206,12 +206,18 @@ pub fn screen(data: &[u8]) {
         }
     };
     let parsed = parsed_requests(&passed);
-    assert!(parsed.len() as u64 <= whole.heads(), "more than were seen");
+    let count = parsed.len();
+    assert!(count as u64 <= whole.heads(), "more than were seen");
     if wrong.is_none() && whole.phase() == RequestPhase::Between {
         let naive = naive_requests(data).expect("it ends where a request does");
         assert_eq!(naive.len() as u64, whole.heads(), "other requests");
-        // The parser may reject more than framing, and ends then.
-        assert_eq!(parsed, naive[..parsed.len()], "divided otherwise");
+        // The parser may reject more than framing, such as many trailers, and ends then.
+        for (index, (parsed, naive)) in parsed.iter().zip(&naive).enumerate() {
+            assert_eq!(parsed.0, naive.0, "divided otherwise");
+            let is_last = index + 1 == count;
+            let is_rejected = is_last && parsed.1.is_none();
+            assert!(is_rejected || parsed.1 == naive.1, "another body");
+        }
     }
 }
 
@@ -249,7 +255,11 @@ pub fn fast_request(data: &[u8]) {
 fn multimap(headers: &HeaderMap) -> Vec<(String, Vec<u8>)> {
     let mut all: Vec<_> = headers
         .iter()
-        .map(|(name, value)| (name.to_string(), value.as_bytes().to_vec()))
+        .map(|(name, value)| {
+            // Readers remove blanks around a value.
+            let value = value.as_bytes().trim_ascii();
+            (name.to_string(), value.to_vec())
+        })
         .collect();
     all.sort_by(|a, b| a.0.cmp(&b.0));
     all

@@ -209,12 +209,10 @@ impl<'b> RequestHead<'b> {
                 6 if is("cookie") => {
                     let start = out.len();
                     write_name(out, line.name);
-                    let value_at = out.len();
-                    cookies::write_without(out, line.value, cookies::PREFIX);
-                    if out.len() == value_at {
-                        out.truncate(start);
-                    } else {
+                    if cookies::write_without(out, line.value, cookies::PREFIX) {
                         out.extend_from_slice(b"\r\n");
+                    } else {
+                        out.truncate(start);
                     }
                 }
                 _ if trusted.is_claim(line.name) => {}
