@@ -52,9 +52,9 @@ pub(crate) enum Benchmark {
     Truth(example::Options),
     /// Cost of the gateway per request, compared with hyper alone, nginx and haproxy.
     ///
-    /// Each gets the same load in turn, on one processor: requests of active visitors, waiting
-    /// pages, and a million waiting visitors. Takes about six minutes on an otherwise idle machine
-    /// with two processors.
+    /// Each gets the same load in turn, on one processor, at a fixed rate: requests of active
+    /// visitors and waiting pages. Then come idle connections and a million waiting visitors. Takes
+    /// about fifteen minutes on an otherwise idle machine with two processors.
     Gateway(gateway::Options),
     /// Cost of checking a limit, compared with governor and limitador.
     ///

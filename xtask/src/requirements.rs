@@ -172,12 +172,13 @@ pub(crate) const MDBOOK: Requirement = Requirement {
 const MDBOOK_FOLDER: &str = "target/tools/mdbook-0.5.4";
 
 /// Proxy whose recipes in the docs are tested; also a peer in races.
-pub(crate) const HAPROXY: Requirement = racer("haproxy", Some("haproxy"));
-/// Peers in races, and the load generator.
-pub(crate) const RACERS: [Requirement; 3] =
-    [racer("nginx", Some("nginx")), HAPROXY, racer("wrk", None)];
+pub(crate) const HAPROXY: Requirement = plain("haproxy", Some("haproxy"));
+/// Peers in races.
+pub(crate) const RACERS: [Requirement; 2] = [NGINX, HAPROXY];
+const NGINX: Requirement = plain("nginx", Some("nginx"));
 
-const fn racer(name: &'static str, service: Option<&'static str>) -> Requirement {
+/// Returns a program whose package has its name in both distributions.
+const fn plain(name: &'static str, service: Option<&'static str>) -> Requirement {
     Requirement {
         binary: name,
         package: Package::Apt {

@@ -1,26 +1,31 @@
 //! Baseline peer: hyper as a proxy, or with a constant page, and nothing else.
 //!
 //! It uses the same libraries, versions and build settings as the gateway, so the difference is the
-//! gateway's own work. Its runtime has one thread, like the gateway's connections. The
-//! multi-threaded variant runs as well, to show that the baseline is not the slower one.
+//! gateway's own work. Its runtime has one thread, like the gateway's connections.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
 
+use anyhow::Context as _;
 use bytes::Bytes;
 use clap::Args;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use http::uri::{Authority, Scheme};
-use http::{HeaderValue, Request, Response, StatusCode, Uri};
+use http::{HeaderValue, Request, Response, StatusCode, Uri, Version};
 use http_body_util::{Either, Full};
 use hyper::body::Incoming;
-use hyper::server::conn::http1;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpListener;
 use tokio::runtime::Builder;
+use tokio_rustls::TlsAcceptor;
+
+use crate::certificate::server_config;
 
 /// Options of the peer.
 #[derive(Args)]
@@ -37,25 +42,31 @@ pub(crate) struct Options {
     /// Size of the page at the path `/own`.
     #[arg(long)]
     own_bytes: usize,
-    /// Use tokio's multi-threaded runtime, where connections move between threads.
+    /// Certificate for TLS, with HTTP/2 or HTTP/1.1 as the client chooses.
+    #[arg(long, requires = "key")]
+    certificate: Option<PathBuf>,
+    /// Key of the certificate.
     #[arg(long)]
-    wandering: bool,
+    key: Option<PathBuf>,
 }
 
 type PeerResponse = Response<Either<Incoming, Full<Bytes>>>;
 
 /// Serves until the process ends.
 pub(crate) fn run(options: Options) -> anyhow::Result<()> {
-    let mut runtime = if options.wandering {
-        Builder::new_multi_thread()
-    } else {
-        Builder::new_current_thread()
-    };
+    let mut runtime = Builder::new_current_thread();
     runtime.enable_all().build()?.block_on(serve(options))
 }
 
 async fn serve(options: Options) -> anyhow::Result<()> {
     let listener = TcpListener::bind(options.listen).await?;
+    let acceptor = match (&options.certificate, &options.key) {
+        (Some(certificate), Some(key)) => {
+            let config = server_config(certificate, key).context("preparing TLS")?;
+            Some(TlsAcceptor::from(Arc::new(config)))
+        }
+        _ => None,
+    };
     let mut connector = HttpConnector::new();
     connector.set_nodelay(true);
     let client: Client<_, Incoming> = Client::builder(TokioExecutor::new()).build(connector);
@@ -64,7 +75,8 @@ async fn serve(options: Options) -> anyhow::Result<()> {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
         let (client, origin, pages) = (client.clone(), options.origin.clone(), pages.clone());
-        let service = service_fn(move |request| {
+        let acceptor = acceptor.clone();
+        let service = service_fn(move |request: Request<Incoming>| {
             let page = match request.uri().path() {
                 "/page" => Some(pages[0].clone()),
                 "/own" => Some(pages[1].clone()),
@@ -78,11 +90,24 @@ async fn serve(options: Options) -> anyhow::Result<()> {
                 })
             }
         });
+        // The end of a connection does not matter here.
         tokio::spawn(async move {
-            // The end of a connection does not matter here.
-            let _ = http1::Builder::new()
-                .serve_connection(TokioIo::new(stream), service)
-                .await;
+            let http1 = http1::Builder::new();
+            let Some(acceptor) = acceptor else {
+                let _ = http1.serve_connection(TokioIo::new(stream), service).await;
+                return;
+            };
+            let Ok(stream) = acceptor.accept(stream).await else {
+                return;
+            };
+            let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+            let stream = TokioIo::new(stream);
+            if is_http2 {
+                let http2 = http2::Builder::new(TokioExecutor::new());
+                let _ = http2.serve_connection(stream, service).await;
+            } else {
+                let _ = http1.serve_connection(stream, service).await;
+            }
         });
     }
 }
@@ -110,6 +135,7 @@ async fn forward(
         return bad_gateway();
     };
     *request.uri_mut() = uri;
+    *request.version_mut() = Version::HTTP_11;
     match client.request(request).await {
         Ok(response) => response.map(Either::Left),
         Err(_) => bad_gateway(),
@@ -137,7 +163,8 @@ mod tests {
             origin: origin.parse().unwrap(),
             page_bytes,
             own_bytes: 2,
-            wandering: false,
+            certificate: None,
+            key: None,
         };
         let origin_port = crate::process::free_port().unwrap();
         let origin_address = SocketAddr::from(([127, 0, 0, 1], origin_port));

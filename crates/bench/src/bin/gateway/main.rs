@@ -1,15 +1,19 @@
 //! Speed of the gateway, compared with other proxies. Started by `cargo xtask bench gateway`.
 //!
 //! The gateway and its peers run at the same time, each on one processor. The load goes to one
-//! after the other, in rounds, so a machine that slows down affects all. They are compared by the
-//! proxy's processor time per request, by the kernel's accounting. Slow results are no failure.
+//! after the other, in rounds, so a machine that slows down affects all. Its rate is fixed. They
+//! are compared by the proxy's processor time per request, by the kernel's accounting. Slow results
+//! are no failure.
 //!
-//! The baseline is [`bare`]: hyper alone, which the gateway is built on.
+//! The peers are nginx, haproxy, and [`bare`]: hyper alone, which the gateway is built on.
 
 #![expect(clippy::print_stdout, reason = "a tool that prints")]
 
 mod bare;
+mod certificate;
 mod connections;
+mod generator;
+mod idle;
 mod load;
 mod peers;
 mod process;
@@ -19,13 +23,12 @@ mod visitors;
 mod waiting;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anteroom_bench::Machine;
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use clap::{Parser, Subcommand};
 
-use peers::Also;
+use peers::{Also, Cast};
 use races::Effort;
 use report::Report;
 
@@ -36,7 +39,12 @@ struct Options {
     #[command(subcommand)]
     role: Option<Role>,
     /// Program of the gateway.
-    #[arg(long, value_name = "FILE", default_value = "target/release/anteroom")]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        default_value = "target/release/anteroom"
+    )]
     anteroom: PathBuf,
     /// Program of `cargo xtask bench cluster`, which runs many waiting visitors in one process.
     #[arg(
@@ -54,14 +62,24 @@ struct Options {
     /// Length of each measurement.
     #[arg(long, value_name = "SECONDS", default_value_t = 4)]
     seconds: u64,
+    /// Requests per second in each measurement.
+    #[arg(long, value_name = "N", default_value_t = 9_600)]
+    rate: u64,
+    /// Measure only what has this in its name, such as "TLS" or "idle". The names are those in the
+    /// headings of the report.
+    #[arg(long, global = true, value_name = "NAME")]
+    only: Option<String>,
+    /// Number of idle connections whose memory is measured.
+    #[arg(long, value_name = "N", default_value_t = 10_000)]
+    idle: usize,
     /// Number of waiting visitors whose cost is measured.
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     waiting: u64,
-    /// Run the races only, without waiting visitors.
+    /// Run the races only, without idle connections and waiting visitors.
     #[arg(long)]
     races_only: bool,
     /// Print JSON instead of tables.
-    #[arg(long)]
+    #[arg(long, global = true)]
     json: bool,
 }
 
@@ -71,6 +89,9 @@ enum Role {
     /// Run the bare peer.
     #[command(hide = true)]
     Bare(bare::Options),
+    /// Run the load generator.
+    #[command(hide = true)]
+    Generate(generator::Options),
     /// Measure response times among many waiting browsers and hostile sockets
     Connections(connections::Options),
     /// Run the browsers, or the sockets.
@@ -80,10 +101,12 @@ enum Role {
 
 fn main() -> anyhow::Result<()> {
     let mut options = Options::parse();
-    let role = options.role.take();
-    if let Some(Role::Bare(bare)) = role {
-        return bare::run(bare);
-    }
+    let role = match options.role.take() {
+        Some(Role::Bare(bare)) => return bare::run(bare),
+        Some(Role::Generate(generate)) => return generator::run(&generate),
+        role => role,
+    };
+    let open_files = process::raise_file_limit();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -96,27 +119,46 @@ fn main() -> anyhow::Result<()> {
             runtime.block_on(connections::flood(role));
             Ok(())
         }
-        _ => runtime.block_on(measure(&options)),
+        _ => runtime.block_on(measure(&options, open_files)),
     }
 }
 
-async fn measure(options: &Options) -> anyhow::Result<()> {
+async fn measure(options: &Options, open_files: u64) -> anyhow::Result<()> {
     let effort = Effort {
         rounds: options.rounds,
-        time: Duration::from_secs(options.seconds),
+        seconds: options.seconds,
+        rate: options.rate,
+        only: options.only.as_deref(),
     };
+    let cast = Cast {
+        anteroom: &options.anteroom,
+        also: &options.also,
+        with_access_log: false,
+        with_tls: false,
+    };
+    let has = |name: &str| !options.races_only && effort.includes(name);
     let machine = Machine::look();
-    let stage = peers::Stage::start(&options.anteroom, &options.also).await?;
-    let races = races::run(&stage, &effort).await?;
-    drop(stage);
-    let waiting = if options.races_only {
-        None
-    } else {
-        Some(waiting::run(&options.anteroom, &options.bench, options.waiting).await?)
+    let races = races::run(cast, effort).await?;
+    let idle = match has(idle::NAME) {
+        true => idle::run(cast, idle::fitting(options.idle, open_files)).await?,
+        false => Vec::new(),
     };
+    let waiting = match has(waiting::NAME) {
+        true => {
+            let (anteroom, bench) = (&options.anteroom, &options.bench);
+            Some(waiting::run(anteroom, bench, options.waiting, options.rate).await?)
+        }
+        false => None,
+    };
+    ensure!(
+        !races.is_empty() || !idle.is_empty() || waiting.is_some(),
+        "no measurement has this name"
+    );
     let report = Report {
         machine,
+        rate: options.rate,
         races,
+        idle,
         waiting,
     };
     if options.json {

@@ -9,16 +9,51 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, setrlimit};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
 
-/// Timeout of the start of a process.
-const START_TIMEOUT: Duration = Duration::from_secs(20);
+/// Timeout of the start of a process, which valgrind may slow down.
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 const PROBE_PERIOD: Duration = Duration::from_millis(10);
 
 /// Processor of the proxies; [`OF_OTHERS`] is that of everything else, if there are two.
 pub(crate) const OF_PROXIES: &str = "0";
 pub(crate) const OF_OTHERS: &str = "1";
+
+/// Files that this process and those it starts may open, if the system allows: ten thousand
+/// connections and as many towards the origin, with a reserve that keeps the gateway's table of
+/// connections far from full.
+const OPEN_FILES: u64 = 100_000;
+
+/// Raises the limit on open files as far as the system allows, for all processes to come. Returns
+/// the limit.
+pub(crate) fn raise_file_limit() -> u64 {
+    let before = getrlimit(Resource::Nofile);
+    let limit = |both| Rlimit {
+        current: Some(both),
+        maximum: Some(both),
+    };
+    let maximum = before.maximum.unwrap_or(OPEN_FILES);
+    let _ = setrlimit(Resource::Nofile, limit(maximum));
+    if maximum < OPEN_FILES {
+        // Only root may do this.
+        let _ = setrlimit(Resource::Nofile, limit(OPEN_FILES));
+    }
+    getrlimit(Resource::Nofile).current.unwrap_or(OPEN_FILES)
+}
+
+/// Returns a command for a program on one processor, if there are two.
+pub(crate) fn pinned(processor: &str, program: &Path) -> Command {
+    match std::thread::available_parallelism() {
+        Ok(count) if count.get() > 1 => {
+            let mut command = Command::new("taskset");
+            command.args(["-c", processor]).arg(program);
+            command
+        }
+        _ => Command::new(program),
+    }
+}
 
 /// Process that ends with its owner.
 #[derive(Debug)]
@@ -35,15 +70,7 @@ impl Process {
         log: &Path,
     ) -> anyhow::Result<Self> {
         let out = fs::File::create(log).with_context(|| format!("creating {}", log.display()))?;
-        let mut command = match std::thread::available_parallelism() {
-            Ok(count) if count.get() > 1 => {
-                let mut command = Command::new("taskset");
-                command.args(["-c", processor]).arg(program);
-                command
-            }
-            _ => Command::new(program),
-        };
-        let child = command
+        let child = pinned(processor, program)
             .args(arguments)
             .stdin(Stdio::null())
             .stdout(out.try_clone()?)
@@ -74,37 +101,59 @@ impl Process {
 
     /// Returns the processor time of this process and its children, in seconds.
     pub(crate) fn cpu_s(&self) -> anyhow::Result<f64> {
-        let processes = processes()?;
-        let mut ticks = 0;
-        let mut pending = vec![self.child.id()];
-        while let Some(id) = pending.pop() {
-            ticks += processes.get(&id).map_or(0, |stat| stat.ticks);
-            let children = processes.iter().filter(|(_, stat)| stat.parent == id);
-            pending.extend(children.map(|(child, _)| *child));
-        }
+        let ticks: u64 = self.family()?.iter().map(|(_, stat)| stat.ticks).sum();
         Ok(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
     }
 
-    /// Returns the resident memory of this process.
+    /// Returns the resident memory of this process and its children.
     pub(crate) fn resident_bytes(&self) -> anyhow::Result<u64> {
-        let path = format!("/proc/{}/status", self.child.id());
-        let status = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-        let kib = line.and_then(|line| line.split_ascii_whitespace().next()?.parse::<u64>().ok());
-        Ok(1_024 * kib.with_context(|| format!("{path} has no VmRSS"))?)
+        let mut sum = 0;
+        for (id, _) in self.family()? {
+            let path = format!("/proc/{id}/status");
+            let status = fs::read_to_string(&path).with_context(|| format!("reading {path}"))?;
+            let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+            let kib = line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok());
+            let kib: u64 = kib.with_context(|| format!("{path} has no VmRSS"))?;
+            sum += 1_024 * kib;
+        }
+        Ok(sum)
+    }
+
+    /// Returns this process and its children.
+    fn family(&self) -> anyhow::Result<Vec<(u32, Stat)>> {
+        let mut processes = processes()?;
+        let mut family = Vec::new();
+        let mut pending = vec![self.child.id()];
+        while let Some(id) = pending.pop() {
+            family.extend(processes.remove(&id).map(|stat| (id, stat)));
+            let children = processes.iter().filter(|(_, stat)| stat.parent == id);
+            pending.extend(children.map(|(child, _)| *child));
+        }
+        Ok(family)
+    }
+
+    /// Ends the process and waits until it has written its output.
+    pub(crate) fn end(&mut self) -> anyhow::Result<()> {
+        self.terminate();
+        self.child.wait().context("waiting for a process")?;
+        Ok(())
+    }
+
+    /// Sends SIGTERM, so that a master process ends its workers.
+    fn terminate(&self) {
+        let id = i32::try_from(self.child.id()).ok();
+        if let Some(id) = id.and_then(Pid::from_raw) {
+            let _ = kill_process(id, Signal::TERM);
+        }
     }
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // SIGTERM, so that a master process ends its workers.
-        if let Some(id) = i32::try_from(self.child.id())
-            .ok()
-            .and_then(rustix::process::Pid::from_raw)
-        {
-            let _ = rustix::process::kill_process(id, rustix::process::Signal::TERM);
+        // After `end` there is nothing to end: the number may belong to another process.
+        if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
+            let _ = self.end();
         }
-        let _ = self.child.wait();
     }
 }
 

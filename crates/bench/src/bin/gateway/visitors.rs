@@ -1,61 +1,47 @@
 //! Visitors that are prepared before a measurement: they get their cookies.
 
-use std::net::SocketAddr;
-
 use anyhow::{Context as _, ensure};
-use bytes::Bytes;
-use http::header::{ACCEPT, SET_COOKIE};
-use http::{HeaderMap, Request, StatusCode};
-use http_body_util::{BodyExt as _, Full};
-use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
 
-use crate::peers::Course;
+use crate::generator::{Connection, Headers, Prepared, Protocol, Target};
+use crate::peers::Peer;
 
-/// Load generator for one gateway.
-pub(crate) struct LoadGenerator {
-    address: SocketAddr,
-    client: Client<HttpConnector, Full<Bytes>>,
+/// Returns the size of a page.
+pub(crate) async fn bytes_of(peer: &Peer, path: &str) -> anyhow::Result<usize> {
+    let (bytes, _) = visit(peer, path, 1).await?;
+    Ok(bytes)
 }
 
-impl LoadGenerator {
-    pub(crate) fn new(address: SocketAddr) -> Self {
-        let client = Client::builder(TokioExecutor::new()).build_http();
-        Self { address, client }
-    }
+/// Returns the cookies (`name=value`) of new visitors.
+pub(crate) async fn cookies(peer: &Peer, path: &str, count: usize) -> anyhow::Result<Vec<String>> {
+    let (_, cookies) = visit(peer, path, count).await?;
+    ensure!(cookies.len() == count, "a new visitor got no ticket");
+    Ok(cookies)
+}
 
-    /// Returns the size of a response.
-    pub(crate) async fn bytes_of(address: SocketAddr, path: &str) -> anyhow::Result<usize> {
-        let (_, _, body) = Self::new(address).get(path).await?;
-        Ok(body.len())
+/// Sends requests without a cookie. Returns the size of the last response, and all cookies.
+async fn visit(peer: &Peer, path: &str, count: usize) -> anyhow::Result<(usize, Vec<String>)> {
+    let certificate = peer.certificate.as_deref();
+    let protocol = match certificate {
+        Some(_) => Protocol::Tls,
+        None => Protocol::Http1,
+    };
+    let target = Target::new(peer.address, protocol, certificate)?;
+    let Connection::Http1(mut connection) = target.connect().await? else {
+        anyhow::bail!("the connection is not of HTTP/1.1");
+    };
+    let request = Prepared::new(peer.address, path, Headers::Lean, "")?;
+    let (mut bytes, mut cookies) = (0, Vec::new());
+    for _ in 0..count {
+        connection.send(&request.bytes).await?;
+        bytes = connection
+            .receive()
+            .await
+            .context("a new visitor got no page")?;
+        let cookie = connection.header("set-cookie");
+        let cookie = cookie
+            .as_deref()
+            .and_then(|cookie| cookie.split(';').next());
+        cookies.extend(cookie.map(str::to_owned));
     }
-
-    /// Returns the cookies (`name=value`) of new visitors.
-    pub(crate) async fn cookies(
-        &self,
-        course: Course,
-        count: usize,
-    ) -> anyhow::Result<Vec<String>> {
-        let mut cookies = Vec::with_capacity(count);
-        for _ in 0..count {
-            let (status, headers, _) = self.get(course.path()).await?;
-            ensure!(status == StatusCode::OK, "a new visitor got {status}");
-            let cookie = headers
-                .get(SET_COOKIE)
-                .and_then(|value| value.to_str().ok());
-            let cookie = cookie.and_then(|cookie| cookie.split(';').next());
-            cookies.push(cookie.context("a new visitor got no ticket")?.to_owned());
-        }
-        Ok(cookies)
-    }
-
-    async fn get(&self, path: &str) -> anyhow::Result<(StatusCode, HeaderMap, Bytes)> {
-        let request = Request::get(format!("http://{}{path}", self.address))
-            .header(ACCEPT, "text/html")
-            .header("sec-fetch-mode", "navigate");
-        let response = self.client.request(request.body(Full::default())?).await?;
-        let (head, body) = response.into_parts();
-        Ok((head.status, head.headers, body.collect().await?.to_bytes()))
-    }
+    Ok((bytes, cookies))
 }

@@ -1,18 +1,25 @@
 //! Cost of the polls of waiting visitors, and memory of many waiting visitors.
 
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use serde::{Deserialize, Serialize};
 use tokio::process::Command;
 
-use crate::load::Requests;
-use crate::peers::{Course, Launcher, QUIET};
+use crate::generator::{Burst, Headers, Pace, Protocol};
+use crate::load::{CONNECTIONS, Generator, Load};
+use crate::peers::{Course, Launcher, Peer, QUIET};
+use crate::visitors::cookies;
+
+/// Name by which the measurement is chosen.
+pub(crate) const NAME: &str = "waiting visitors";
 
 /// Visitors that poll in turn.
 const POLLING_VISITORS: usize = 1_000;
-const BURST: Duration = Duration::from_secs(4);
+const BURST_MS: u64 = 4_000;
+/// New visitors per second: more than this machine serves, as only their number matters.
+const NEW_VISITORS_PER_S: u64 = 100_000;
+/// Path of the poll of a visitor who waits for [`Course::OwnPage`].
 const POLL_PATH: &str = "/.well-known/anteroom/position?room=own";
 
 /// Cost of waiting visitors.
@@ -45,43 +52,68 @@ pub(crate) struct InProcess {
 }
 
 /// Sends new visitors into a room that admits none; then some of them poll their position.
-pub(crate) async fn run(anteroom: &Path, bench: &Path, count: u64) -> anyhow::Result<Waiting> {
+pub(crate) async fn run(
+    anteroom: &Path,
+    bench: &Path,
+    count: u64,
+    rate: u64,
+) -> anyhow::Result<Waiting> {
     let folder = tempfile::tempdir()?;
     let launcher = Launcher {
         folder: folder.path(),
+        certificate: None,
+        wrapper: &[],
     };
     // No request reaches an origin.
     let origin = "127.0.0.1:9".parse().expect("the address is valid");
     let peer = launcher
         .gateway("anteroom", anteroom, QUIET, origin)
         .await?;
-    let course = Course::OwnPage;
-    let newcomers = Requests::with(&[String::new()])?;
-    let send_new = async |time| newcomers.send(peer.address, course.path(), time).await;
+    let path = Course::OwnPage.path();
+    let newcomers = [String::new()];
     // Exclude the cost of serving from that of waiting.
-    let mut came = send_new(Duration::from_secs(1)).await?.requests;
+    let mut came = send(&peer, path, &newcomers, NEW_VISITORS_PER_S, 1_000).await?;
     let idle_bytes = peer.process.resident_bytes()?;
-    while came < count {
-        came += send_new(BURST).await?.requests;
-        eprintln!("{came} of {count} have arrived");
+    while came.requests < count {
+        let more = send(&peer, path, &newcomers, NEW_VISITORS_PER_S, BURST_MS).await?;
+        came.requests += more.requests;
+        eprintln!("{} of {count} have arrived", came.requests);
     }
     let bytes = peer.process.resident_bytes()?;
-    let cookies = match &peer.visitors {
-        Some(visitors) => visitors.cookies(course, POLLING_VISITORS).await?,
-        None => Vec::new(),
-    };
-    let polls = Requests::with(&cookies)?;
+    let cookies = cookies(&peer, path, POLLING_VISITORS).await?;
     let before = peer.process.cpu_s()?;
-    let burst = polls.send(peer.address, POLL_PATH, BURST).await?;
-    let cost = (peer.process.cpu_s()? - before) / burst.requests as f64;
+    let polls = send(&peer, POLL_PATH, &cookies, rate, BURST_MS).await?;
+    let cost = (peer.process.cpu_s()? - before) / polls.requests as f64;
     Ok(Waiting {
-        came,
+        came: came.requests,
         idle_bytes,
         bytes,
         cpu_s_per_million_questions: cost * 1e6,
         answered_per_s: 2.0 / cost,
         in_process: in_process(bench, count).await?,
     })
+}
+
+async fn send(
+    peer: &Peer,
+    path: &str,
+    cookies: &[String],
+    per_s: u64,
+    ms: u64,
+) -> anyhow::Result<Burst> {
+    let mut generator = Generator::start(&Load {
+        address: peer.address,
+        path,
+        cookies,
+        connections: CONNECTIONS,
+        protocol: Protocol::Http1,
+        headers: Headers::Lean,
+        certificate: None,
+    })
+    .await?;
+    let burst = generator.send(Pace::Rate { per_s, ms }).await?;
+    generator.end().await?;
+    Ok(burst)
 }
 
 async fn in_process(bench: &Path, count: u64) -> anyhow::Result<InProcess> {

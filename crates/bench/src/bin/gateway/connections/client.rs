@@ -10,6 +10,8 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
+use crate::certificate::HOST;
+
 /// Timeout of a response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest response.
@@ -51,7 +53,7 @@ impl Browser {
         let wire: Box<dyn Wire> = match scheme {
             Scheme::Http => Box::new(stream),
             Scheme::Https(connector) => {
-                let name = ServerName::try_from("a").context("a name")?;
+                let name = ServerName::try_from(HOST).context("a name")?;
                 Box::new(timeout(RESPONSE_TIMEOUT, connector.connect(name, stream)).await??)
             }
         };

@@ -1,18 +1,13 @@
 //! Memory of an idle connection.
 
-use std::fs;
 use std::net::Ipv4Addr;
 use std::path::Path;
-use std::sync::Arc;
 
 use anyhow::Context as _;
-use rcgen::{CertifiedKey, generate_simple_self_signed};
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::aws_lc_rs;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::Gateway;
 use super::client::{Browser, Scheme};
+use crate::certificate::{Certificate, connector};
 
 /// Connections per address, below the limit.
 const PER_ADDRESS: usize = 500;
@@ -56,19 +51,11 @@ async fn open(gateway: &Gateway, scheme: &Scheme, count: usize) -> anyhow::Resul
 /// Creates a certificate in this folder; returns the gateway's settings and a client that trusts
 /// it.
 fn certificate(folder: &Path) -> anyhow::Result<(String, Scheme)> {
-    let CertifiedKey { cert, signing_key } = generate_simple_self_signed(["a".to_owned()])?;
-    let key = folder.join("key.pem");
-    fs::write(folder.join("cert.pem"), cert.pem())?;
-    fs::write(&key, signing_key.serialize_pem())?;
-    let mut roots = RootCertStore::empty();
-    roots.add(cert.der().clone())?;
-    let config = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+    let files = Certificate::create(folder)?;
     let text = format!(
-        "tls_certificate = {:?}\ntls_key = {key:?}\n",
-        folder.join("cert.pem")
+        "tls_certificate = {:?}\ntls_key = {:?}\n",
+        files.certificate, files.key
     );
-    Ok((text, Scheme::Https(TlsConnector::from(Arc::new(config)))))
+    let connector = connector(&files.certificate, b"http/1.1")?;
+    Ok((text, Scheme::Https(connector)))
 }
