@@ -6,6 +6,7 @@
 //! it.
 
 pub(crate) mod cluster;
+pub(crate) mod counts;
 pub(crate) mod example;
 pub(crate) mod gateway;
 pub(crate) mod limits;
@@ -56,6 +57,11 @@ pub(crate) enum Benchmark {
     /// visitors and waiting pages. Then come idle connections and a million waiting visitors. Takes
     /// about fifteen minutes on an otherwise idle machine with two processors.
     Gateway(gateway::Options),
+    /// Instructions, allocations and system calls of the gateway per request.
+    ///
+    /// Other work of the machine does not change them. Needs nginx, valgrind and strace. Takes
+    /// about five minutes after the build. `--check` compares them with the committed figures.
+    Counts(counts::Options),
     /// Cost of checking a limit, compared with governor and limitador.
     ///
     /// All run in turn in one process and are compared by processor time; the bytes per client are

@@ -68,6 +68,7 @@ fn main() -> ExitCode {
         Command::Bench(bench::Benchmark::Far(options)) => bench::example::run("far", &options),
         Command::Bench(bench::Benchmark::Truth(options)) => bench::example::run("truth", &options),
         Command::Bench(bench::Benchmark::Gateway(options)) => bench::gateway::run(&options),
+        Command::Bench(bench::Benchmark::Counts(options)) => bench::counts::run(&options),
         Command::Bench(bench::Benchmark::Limits(options)) => bench::limits::run(&options),
         Command::Tidy => tidy::check(),
         Command::Layers => layers::check(),

@@ -175,6 +175,9 @@ const MDBOOK_FOLDER: &str = "target/tools/mdbook-0.5.4";
 pub(crate) const HAPROXY: Requirement = plain("haproxy", Some("haproxy"));
 /// Peers in races.
 pub(crate) const RACERS: [Requirement; 2] = [NGINX, HAPROXY];
+/// Programs that count what a request costs, and a peer.
+pub(crate) const COUNTERS: [Requirement; 3] =
+    [NGINX, plain("valgrind", None), plain("strace", None)];
 const NGINX: Requirement = plain("nginx", Some("nginx"));
 
 /// Returns a program whose package has its name in both distributions.

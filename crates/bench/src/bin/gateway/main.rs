@@ -6,12 +6,14 @@
 //! are no failure.
 //!
 //! The peers are nginx, haproxy, and [`bare`]: hyper alone, which the gateway is built on.
+//! [`counts`] has figures that do not depend on the machine's speed.
 
 #![expect(clippy::print_stdout, reason = "a tool that prints")]
 
 mod bare;
 mod certificate;
 mod connections;
+mod counts;
 mod generator;
 mod idle;
 mod load;
@@ -92,6 +94,8 @@ enum Role {
     /// Run the load generator.
     #[command(hide = true)]
     Generate(generator::Options),
+    /// Count instructions, allocations and system calls per request
+    Counts(counts::Options),
     /// Measure response times among many waiting browsers and hostile sockets
     Connections(connections::Options),
     /// Run the browsers, or the sockets.
@@ -114,6 +118,10 @@ fn main() -> anyhow::Result<()> {
     match role {
         Some(Role::Connections(role)) => {
             runtime.block_on(connections::run(&options.anteroom, &role))
+        }
+        Some(Role::Counts(role)) => {
+            let only = options.only.as_deref();
+            runtime.block_on(counts::run(&options.anteroom, only, options.json, &role))
         }
         Some(Role::Flood(role)) => {
             runtime.block_on(connections::flood(role));

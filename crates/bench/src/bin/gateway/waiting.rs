@@ -20,7 +20,7 @@ const BURST_MS: u64 = 4_000;
 /// New visitors per second: more than this machine serves, as only their number matters.
 const NEW_VISITORS_PER_S: u64 = 100_000;
 /// Path of the poll of a visitor who waits for [`Course::OwnPage`].
-const POLL_PATH: &str = "/.well-known/anteroom/position?room=own";
+pub(crate) const POLL_PATH: &str = "/.well-known/anteroom/position?room=own";
 
 /// Cost of waiting visitors.
 #[derive(Clone, Debug, Serialize)]
