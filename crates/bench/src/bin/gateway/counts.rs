@@ -31,7 +31,7 @@ pub(crate) struct Options {
     /// With `ANTEROOM_UPDATE=1`, write the file.
     #[arg(long, value_name = "FILE")]
     check: Option<PathBuf>,
-    /// Waves of 64 requests that are counted.
+    /// Waves of 64 requests that are counted; eight times as many for system calls.
     #[arg(long, value_name = "N", default_value_t = 50)]
     waves: u64,
 }
@@ -236,9 +236,10 @@ impl<'a> Shared<'a> {
                 let totals = self.totals(case, tool, waves).await;
                 totals.with_context(|| format!("{} under {}", case.name, tool.program()))
             };
+            let waves = waves.max(1) * tool.repeats();
             let few = run(WARM_UP_WAVES).await?;
             let many = run(WARM_UP_WAVES + waves).await?;
-            let requests = waves.max(1) * CONNECTIONS as u64;
+            let requests = waves * CONNECTIONS as u64;
             *per_request = few.until(&many).each(requests as f64);
         }
         let [callgrind, strace] = per_request;
@@ -283,7 +284,7 @@ impl<'a> Shared<'a> {
         .await?;
         generator.send(Pace::Waves(waves)).await?;
         generator.end().await?;
-        peer.process.end()?;
+        peer.process.end().await?;
         tool.read(&output).await
     }
 

@@ -15,6 +15,9 @@ use tokio::time::{Instant, sleep};
 
 /// Timeout of the start of a process, which valgrind may slow down.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
+/// Timeout of the end of a process, and the time after which it gets another signal.
+const END_TIMEOUT: Duration = Duration::from_secs(60);
+const SIGNAL_PERIOD: Duration = Duration::from_secs(5);
 const PROBE_PERIOD: Duration = Duration::from_millis(10);
 
 /// Processor of the proxies; [`OF_OTHERS`] is that of everything else, if there are two.
@@ -133,9 +136,21 @@ impl Process {
     }
 
     /// Ends the process and waits until it has written its output.
-    pub(crate) fn end(&mut self) -> anyhow::Result<()> {
-        self.terminate();
-        self.child.wait().context("waiting for a process")?;
+    ///
+    /// Without a master process, nginx overlooks a signal that arrives just before it waits for
+    /// sockets. So the signal is repeated.
+    pub(crate) async fn end(&mut self) -> anyhow::Result<()> {
+        let began = Instant::now();
+        let mut sent = 0;
+        while self.child.try_wait()?.is_none() {
+            let elapsed = began.elapsed();
+            ensure!(elapsed < END_TIMEOUT, "a process does not end");
+            if elapsed >= SIGNAL_PERIOD * sent {
+                self.terminate();
+                sent += 1;
+            }
+            sleep(PROBE_PERIOD).await;
+        }
         Ok(())
     }
 
@@ -152,7 +167,8 @@ impl Drop for Process {
     fn drop(&mut self) {
         // After `end` there is nothing to end: the number may belong to another process.
         if self.child.try_wait().is_ok_and(|ended| ended.is_none()) {
-            let _ = self.end();
+            self.terminate();
+            let _ = self.child.wait();
         }
     }
 }

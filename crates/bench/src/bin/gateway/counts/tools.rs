@@ -72,6 +72,15 @@ impl Tool {
         }
     }
 
+    /// Returns how often all waves are repeated. Some system calls depend on time and would show
+    /// among few requests. strace is fast enough for many.
+    pub(super) const fn repeats(self) -> u64 {
+        match self {
+            Self::Callgrind => 1,
+            Self::Strace => 8,
+        }
+    }
+
     /// Returns the program and the arguments that run another program and write the counts.
     ///
     /// strace runs beside the program, not above it (`-D`), so that signals reach the program.
