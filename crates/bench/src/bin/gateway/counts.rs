@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::certificate::Certificate;
 use crate::generator::{Headers, Pace, Protocol};
 use crate::load::{CONNECTIONS, Generator, Load};
-use crate::peers::{Course, Launcher, Peer, QUIET};
+use crate::peers::{Course, FAST, Launcher, Peer, QUIET};
 use crate::process::Process;
 use crate::visitors::{bytes_of, cookies};
 use crate::waiting::POLL_PATH;
@@ -55,6 +55,7 @@ pub(crate) struct Counts {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Kind {
     Gateway,
+    FastPath,
     Nginx,
     Bare,
 }
@@ -94,12 +95,28 @@ const PAGE: Case = Case {
     ..THROUGH
 };
 
-const CASES: [Case; 10] = [
+const CASES: [Case; 13] = [
     THROUGH,
     Case {
         name: "through, browser",
         headers: Headers::Browser,
         ..THROUGH
+    },
+    Case {
+        name: "through, lean, fast path",
+        kind: Kind::FastPath,
+        ..THROUGH
+    },
+    Case {
+        name: "through, browser, fast path",
+        kind: Kind::FastPath,
+        headers: Headers::Browser,
+        ..THROUGH
+    },
+    Case {
+        name: "page of a template, fast path",
+        kind: Kind::FastPath,
+        ..PAGE
     },
     Case {
         name: "through, HTTP/2",
@@ -160,7 +177,8 @@ pub(crate) async fn run(
     let mut rows = Vec::new();
     for case in CASES {
         // Packages of nginx differ between systems, so no file has its figures.
-        let is_compared = options.check.is_none() || case.kind == Kind::Gateway;
+        let is_ours = matches!(case.kind, Kind::Gateway | Kind::FastPath);
+        let is_compared = options.check.is_none() || is_ours;
         if is_compared && only.is_none_or(|part| case.name.contains(part)) {
             let counts = shared.count(&case, options.waves).await?;
             rows.push(Row {
@@ -267,7 +285,7 @@ impl<'a> Shared<'a> {
         let (_origin, mut peer) = self.start(case, launcher).await?;
         let cookies = match (case.visitors, case.kind) {
             (Visitors::New, _) => vec![String::new()],
-            (Visitors::Of(course), Kind::Gateway) => {
+            (Visitors::Of(course), Kind::Gateway | Kind::FastPath) => {
                 cookies(&peer, course.path(), CONNECTIONS).await?
             }
             (Visitors::Of(_), _) => self.cookies.clone(),
@@ -294,6 +312,11 @@ impl<'a> Shared<'a> {
             Kind::Gateway => {
                 launcher
                     .gateway("anteroom", self.anteroom, QUIET, origin)
+                    .await?
+            }
+            Kind::FastPath => {
+                launcher
+                    .gateway("anteroom", self.anteroom, FAST, origin)
                     .await?
             }
             Kind::Nginx => launcher.nginx(origin, self.page_bytes).await?,

@@ -15,8 +15,30 @@ use crate::process::{Process, find};
 use crate::visitors::bytes_of;
 pub(crate) use launcher::Launcher;
 
-/// Log level without a line per request, like the other peers.
-pub(crate) const QUIET: &str = "warn";
+/// Settings of a gateway.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    /// Log level.
+    log: &'static str,
+    /// Whether plain requests take the fast path.
+    fast_path: bool,
+}
+
+/// Settings without a line in the log for each request, like the other peers.
+pub(crate) const QUIET: Settings = Settings {
+    log: "warn",
+    fast_path: false,
+};
+/// Settings with the fast path.
+pub(crate) const FAST: Settings = Settings {
+    fast_path: true,
+    ..QUIET
+};
+/// Settings with the access log.
+const LOGGED: Settings = Settings {
+    log: "info",
+    ..QUIET
+};
 
 /// Kind of requests.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -107,11 +129,13 @@ impl Stage {
                 .gateway("anteroom", cast.anteroom, QUIET, origin)
                 .await?,
         ];
+        let name = "anteroom, fast path";
+        peers.push(launcher.gateway(name, cast.anteroom, FAST, origin).await?);
         if cast.with_access_log {
             let name = "anteroom, access log";
             peers.push(
                 launcher
-                    .gateway(name, cast.anteroom, "info", origin)
+                    .gateway(name, cast.anteroom, LOGGED, origin)
                     .await?,
             );
         }

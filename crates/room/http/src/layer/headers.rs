@@ -33,7 +33,13 @@ const COOKIE_SLACK: DurationMs = LOSS_RECENT;
 /// Adds the visitor's headers for the origin. Copies from the client were removed before.
 pub(super) fn add_visitor(route: &RoomRoute, pass: &Pass, headers: &mut HeaderMap) {
     visitor_headers(route, pass, |name, value| {
-        if let Ok(value) = HeaderValue::from_bytes(value) {
+        // The name of the room is shared, and not copied.
+        let value = if name == ROOM {
+            Ok(route.name.clone())
+        } else {
+            HeaderValue::from_bytes(value)
+        };
+        if let Ok(value) = value {
             headers.insert(name, value);
         }
     });

@@ -112,9 +112,8 @@ pub(super) fn haproxy(
 
 /// Returns the configuration of a gateway with its folder's name.
 pub(super) fn gateway(
-    address: SocketAddr,
-    admin: SocketAddr,
-    data: &str,
+    (address, admin): (SocketAddr, SocketAddr),
+    (data, fast_path): (&str, bool),
     origin: SocketAddr,
     certificate: Option<&Certificate>,
 ) -> String {
@@ -125,7 +124,8 @@ pub(super) fn gateway(
         )
     });
     let mut text = format!(
-        "[server]\nlisten = \"{address}\"\nadmin = \"{admin}\"\ndata_dir = \"data-{data}\"\n{tls}\
+        "[server]\nlisten = \"{address}\"\nadmin = \"{admin}\"\ndata_dir = \"data-{data}\"\n\
+         fast_path = {fast_path}\n{tls}\
          [server.size_limits]\nconnections = {GATEWAY_CONNECTIONS_MAX}\n\
          connections_per_address = 0\nrequests_per_connection = 0\n"
     );

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
-use super::{Peer, configs};
+use super::{Peer, Settings, configs};
 use crate::certificate::Certificate;
 use crate::process::{OF_OTHERS, OF_PROXIES, Process, find, free_port};
 
@@ -80,15 +80,20 @@ impl Launcher<'_> {
         &self,
         name: &str,
         program: &Path,
-        log: &str,
+        settings: Settings,
         origin: SocketAddr,
     ) -> anyhow::Result<Peer> {
         let (address, admin) = (local()?, local()?);
         let file: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
-        let text = configs::gateway(address, admin, &file, origin, self.certificate);
+        let text = configs::gateway(
+            (address, admin),
+            (&file, settings.fast_path),
+            origin,
+            self.certificate,
+        );
         let config = self.write(&format!("{file}.toml"), &text)?;
         let config = config.display().to_string();
-        let arguments = ["serve", "--config", &config, "--log", log];
+        let arguments = ["serve", "--config", &config, "--log", settings.log];
         let peer = self.start(name, program, &arguments, address).await?;
         Ok(Peer {
             is_gateway: true,
