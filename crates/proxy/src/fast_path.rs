@@ -7,7 +7,7 @@
 //!
 //! # What is left to hyper
 //!
-//! [`request_head`] says *mine* or *not mine*, and never refuses a request: refusals, their words
+//! `request_head` says *mine* or *not mine*, and never refuses a request: refusals, their words
 //! and their metrics are those of the slow path. A request that is not mine hands the connection
 //! over, with all bytes that were read, before anything was decided or counted. From then on hyper
 //! serves the connection.
