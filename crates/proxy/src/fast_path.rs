@@ -19,14 +19,12 @@
 //! - `request_head` and `response_head` read heads and write what is sent on;
 //! - `response_body` finds the end of an origin's response;
 //! - `driver` serves a connection, `exchange` forwards one request, `own_response` writes a
-//!   response of the layers;
-//! - `origin_connections` keeps connections to origins.
+//!   response of the layers.
 
 mod buffers;
 mod driver;
 mod exchange;
 pub(crate) mod fuzzed;
-pub(crate) mod origin_connections;
 mod own_response;
 mod request_head;
 mod response_body;

@@ -12,7 +12,8 @@ mod names;
 mod trust;
 
 pub use client::{Client, Scheme};
-pub(crate) use headers::{strip_hearsay, strip_own, write};
+pub(crate) use headers::{strip_hearsay, strip_own, write, write_element};
+pub(crate) use names::is_odd;
 pub use names::is_same;
 pub use trust::TrustedProxies;
 

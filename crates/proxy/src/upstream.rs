@@ -39,6 +39,7 @@ mod stats;
 mod trust;
 
 pub use connect::ConnectError;
+pub(crate) use failure::is_gone;
 pub(crate) use origin::Origin;
 pub(crate) use pool::STALE_WITHIN;
 

@@ -105,22 +105,24 @@ where
     H: Handler,
 {
     let signal = arrival.hold.signal.clone();
-    let entry = Arc::clone(arrival.hold.entry());
-    let activity = Activity::new(protocols.requests_max, signal.clone(), &entry);
+    let activity = Activity::new(protocols.requests_max, signal, arrival.hold.entry());
     let mut reader = HandedOver::new(stream);
-    if handler.fast_path().is_some() {
-        match serve_fast(reader.io, protocols, &handler, &arrival, &activity).await {
+    if let Some(fast_path) = handler.fast_path() {
+        let connection = (&arrival, &activity);
+        let driven = fast_path::drive(reader.io, protocols, &handler, &fast_path, connection);
+        let ended = until_end(pin!(driven), &arrival.hold, |_| activity.close()).await;
+        match ended.and_then(after_fast) {
             Some(handed_over) => reader = handed_over,
             None => return,
         }
     }
-    let reason = Quietly::new(close_requested(&arrival.hold, Until::Draining));
+    let hold = arrival.hold.clone();
     let stream = Screened::new(
         reader,
         protocols.timeouts,
         protocols.pace.clone(),
         Arc::clone(&activity),
-        arrival.hold.clone(),
+        hold.clone(),
     );
     let stream = TokioIo::new(stream);
     let service = Served {
@@ -130,59 +132,42 @@ where
         body_idle: protocols.write_idle,
     };
     let connection = protocols.http1.serve_connection(stream, service);
-    let mut connection = pin!(connection.with_upgrades());
-    let reason = tokio::select! {
-        biased;
-        ended = connection.as_mut() => return log_end(Some(ended)),
-        reason = reason => reason,
-    };
-    connection.as_mut().graceful_shutdown();
-    if reason == CloseReason::MakeRoom {
-        return log_end(make_room(connection, &entry, &signal).await);
-    }
-    tokio::select! {
-        biased;
-        ended = connection.as_mut() => log_end(Some(ended)),
-        () = signal.clone().cut() => {}
-        () = entry.ended() => log_end(make_room(connection, &entry, &signal).await),
-    }
+    let connection = pin!(connection.with_upgrades());
+    log_end(
+        until_end(connection, &hold, |connection| {
+            connection.graceful_shutdown()
+        })
+        .await,
+    );
 }
 
-/// Serves a connection on the fast path. Returns it with its first request that is not mine.
-async fn serve_fast<I, H>(
-    stream: I,
-    protocols: &Protocols,
-    handler: &H,
-    arrival: &Arrival,
-    activity: &Arc<Activity>,
-) -> Option<HandedOver<I>>
-where
-    I: AsyncRead + AsyncWrite + Unpin + Send,
-    H: Handler,
-{
-    let entry = arrival.hold.entry();
-    let signal = &arrival.hold.signal;
-    let reason = Quietly::new(close_requested(&arrival.hold, Until::Draining));
-    let mut driven = pin!(fast_path::drive(
-        stream, protocols, handler, arrival, activity
-    ));
+/// Waits for the end of an HTTP/1.1 connection. When it must close, `close` lets it end with its
+/// next response, or at once while it has no request. Returns its end; `None` if it is cut off.
+async fn until_end<F: Future>(
+    mut connection: Pin<&mut F>,
+    hold: &ConnectionHold,
+    close: impl FnOnce(Pin<&mut F>),
+) -> Option<F::Output> {
+    let (entry, signal) = (hold.entry(), &hold.signal);
+    let reason = Quietly::new(close_requested(hold, Until::Draining));
     let reason = tokio::select! {
         biased;
-        ended = driven.as_mut() => return after_fast(ended),
+        ended = connection.as_mut() => return Some(ended),
         reason = reason => reason,
     };
-    activity.close();
+    close(connection.as_mut());
     if reason == CloseReason::MakeRoom {
-        return after_fast(make_room(driven, entry, signal).await?);
+        return make_room(connection, entry, signal).await;
     }
     tokio::select! {
         biased;
-        ended = driven.as_mut() => after_fast(ended),
+        ended = connection.as_mut() => Some(ended),
         () = signal.clone().cut() => None,
-        () = entry.ended() => after_fast(make_room(driven, entry, signal).await?),
+        () = entry.ended() => make_room(connection, entry, signal).await,
     }
 }
 
+/// Returns the connection with its first request that is not mine, if the fast path ended with one.
 fn after_fast<I>(ended: Result<Ending<I>, IoError>) -> Option<HandedOver<I>> {
     match ended {
         Ok(Ending::NotMine(handed_over)) => Some(handed_over),

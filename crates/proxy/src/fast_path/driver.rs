@@ -90,8 +90,8 @@ pub(crate) async fn drive<I, H>(
     io: I,
     protocols: &Protocols,
     handler: &H,
-    arrival: &Arrival,
-    activity: &Arc<Activity>,
+    fast_path: &FastPath<'_, H::Decider>,
+    (arrival, activity): (&Arrival, &Arc<Activity>),
 ) -> Result<Ending<I>, IoError>
 where
     I: AsyncRead + AsyncWrite + Unpin + Send,
@@ -117,10 +117,7 @@ where
                 return Ok(Ending::Ended);
             }
         };
-        let Some(fast_path) = handler.fast_path() else {
-            return Ok(connection.hand_over(deadline));
-        };
-        match connection.decide(length, &fast_path) {
+        match connection.decide(length, fast_path) {
             Decision::NotMine => return Ok(connection.hand_over(deadline)),
             Decision::Pass(pass) => exchange::forward(&mut connection, pass).await?,
             Decision::Layers(request) => connection.ask_layers(handler, *request).await?,

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::PassedRequest;
@@ -19,7 +20,8 @@ use super::response_body::{BodyReader, Framing, Progress};
 use super::response_head::{self, Form, NoHead, ResponseHead};
 use crate::body::Body;
 use crate::reverse_proxy::OriginOutcome;
-use crate::upstream::{Delivery, Failure, Origin};
+use crate::upstream::open_connections::{Idle, Reusable};
+use crate::upstream::{Delivery, Failure, Origin, STALE_WITHIN, is_gone};
 
 /// Bytes for the client that are written at once.
 pub(super) const WRITE_BYTES: usize = 64 * 1024;
@@ -34,7 +36,7 @@ struct Arrived {
     origin: TcpStream,
     /// Bytes after the head.
     rest: Buffer,
-    connections: Arc<super::origin_connections::OriginConnections>,
+    connections: Arc<Idle<TcpStream>>,
 }
 
 /// Reason for a missing response.
@@ -161,7 +163,7 @@ where
     let sent_at = Instant::now();
     let broken = |error: IoError| NotSent {
         is_unsent: false,
-        is_stale: was_used && is_gone(&error) && sent_at.elapsed() < crate::upstream::STALE_WITHIN,
+        is_stale: was_used && is_gone(&error) && sent_at.elapsed() < STALE_WITHIN,
         reason: NoResponse::Failed(Failure::Broken(error.into())),
     };
     match write_head_to(client, &mut stream, &request.head, deadline).await {
@@ -353,7 +355,7 @@ where
     if head.keeps_alive
         && let Some(stream) = reusable
     {
-        connections.put(stream);
+        connections.put(stream, Handle::current().id());
     }
     client.end_request(is_last)
 }
@@ -498,11 +500,14 @@ fn has_bytes(stream: &TcpStream) -> bool {
     peeked != Err(rustix::io::Errno::AGAIN)
 }
 
-/// Whether a connection was closed by its other end.
-fn is_gone(error: &IoError) -> bool {
-    use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, UnexpectedEof};
-    matches!(
-        error.kind(),
-        BrokenPipe | ConnectionAborted | ConnectionReset | NotConnected | UnexpectedEof
-    )
+impl Reusable for TcpStream {
+    /// Whether the origin has neither closed the connection nor sent bytes that nobody asked for.
+    fn is_ready(&self) -> bool {
+        let read = self.try_read(&mut [0]);
+        read.is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+    }
+
+    fn is_closed(&self) -> bool {
+        !self.is_ready()
+    }
 }

@@ -4,14 +4,13 @@
 //! `Host`, no body, no header that has to do with this hop. All else is not mine, be it allowed or
 //! not. What is sent on is written anew, in canonical form, from recognized parts only.
 
-use std::fmt::Write as _;
 use std::mem::MaybeUninit;
 
 use http::Method;
 
 use crate::cookies;
 use crate::downstream::observer::FastPathRequest;
-use crate::forwarded::{Client, TrustedProxies};
+use crate::forwarded::{self, Client, TrustedProxies, is_odd};
 use crate::header_view::{HeaderView, Line};
 use crate::loops;
 
@@ -240,54 +239,13 @@ fn write_name(out: &mut Vec<u8>, name: &str) {
 /// Appends the headers about the client: those of `forwarded::write` for a peer that is not
 /// trusted.
 fn write_forwarded(out: &mut Vec<u8>, client: &Client) {
-    let mut address = AddressText {
-        bytes: [0; 48],
-        length: 0,
-    };
-    // Never fails: the text has room for the longest address.
-    let _ = write!(address, "{}", client.peer);
-    let address = address.as_bytes();
-    let (before, after): (&[u8], &[u8]) = if client.peer.is_ipv6() {
-        (b"\"[", b"]\"")
-    } else {
-        (b"", b"")
-    };
-    let scheme = client.scheme.as_str();
-    write_line(out, "x-forwarded-for", address);
-    out.extend_from_slice(b"forwarded: for=");
-    out.extend_from_slice(before);
-    out.extend_from_slice(address);
-    out.extend_from_slice(after);
-    out.extend_from_slice(b";host=\"");
-    out.extend_from_slice(client.host().as_bytes());
-    out.extend_from_slice(b"\";proto=");
-    out.extend_from_slice(scheme.as_bytes());
+    out.extend_from_slice(b"forwarded: ");
+    let address = forwarded::write_element(out, client);
+    out.extend_from_slice(b"\r\nx-forwarded-for: ");
+    out.extend_from_within(address);
     out.extend_from_slice(b"\r\n");
-    write_line(out, "x-forwarded-proto", scheme.as_bytes());
+    write_line(out, "x-forwarded-proto", client.scheme.as_str().as_bytes());
     write_line(out, "x-forwarded-host", client.host().as_bytes());
-}
-
-/// Text of an address, without an allocation.
-struct AddressText {
-    bytes: [u8; 48],
-    length: usize,
-}
-
-impl AddressText {
-    fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
-}
-
-impl std::fmt::Write for AddressText {
-    fn write_str(&mut self, text: &str) -> std::fmt::Result {
-        let end = self.length + text.len();
-        let room = self.bytes.get_mut(self.length..end);
-        room.ok_or(std::fmt::Error)?
-            .copy_from_slice(text.as_bytes());
-        self.length = end;
-        Ok(())
-    }
 }
 
 /// Whether a target is a path and a query that no reader reads in another way.
@@ -326,12 +284,6 @@ const fn plain(marks: &[u8]) -> [bool; 256] {
         at += 1;
     }
     table
-}
-
-/// Whether a name has anything but letters, digits and `-`.
-fn is_odd(name: &str) -> bool {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    name.bytes().fold(false, |odd, byte| odd | !is_plain(byte))
 }
 
 fn begins(name: &str, prefix: &str) -> bool {

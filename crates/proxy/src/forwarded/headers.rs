@@ -4,7 +4,8 @@
 //! continued; from any other peer they are untrusted claims and replaced. This module only removes
 //! and writes; `client` finds out the client.
 
-use std::fmt::Write as _;
+use std::io::Write as _;
+use std::ops::Range;
 
 use bytes::Bytes;
 use http::header::{Entry, FORWARDED, HeaderName};
@@ -65,25 +66,33 @@ fn continue_chain(headers: &mut HeaderMap, client: &Client) {
 }
 
 /// Returns this hop as an element of `Forwarded`, and the range of the bare address in it.
-fn forwarded_element(client: &Client) -> (Bytes, std::ops::Range<usize>) {
-    let mut element = String::with_capacity(96);
+fn forwarded_element(client: &Client) -> (Bytes, Range<usize>) {
+    let mut element = Vec::with_capacity(96);
+    let address = write_element(&mut element, client);
+    (Bytes::from(element), address)
+}
+
+/// Appends this hop as an element of `Forwarded`. Returns the range of the bare address.
+pub(crate) fn write_element(out: &mut Vec<u8>, client: &Client) -> Range<usize> {
     // RFC 7239, section 6: an IPv6 address has brackets, and so needs quotes.
-    let (before, after) = if client.peer.is_ipv6() {
-        ("for=\"[", "]\"")
+    let (before, after): (&[u8], &[u8]) = if client.peer.is_ipv6() {
+        (b"for=\"[", b"]\"")
     } else {
-        ("for=", "")
+        (b"for=", b"")
     };
-    element.push_str(before);
-    write!(element, "{}", client.peer).expect("writing to a String cannot fail");
-    let address = before.len()..element.len();
-    element.push_str(after);
-    element.push_str(";host=\"");
+    out.extend_from_slice(before);
+    let start = out.len();
+    write!(out, "{}", client.peer).expect("writing to a Vec cannot fail");
+    let address = start..out.len();
+    out.extend_from_slice(after);
+    out.extend_from_slice(b";host=\"");
     // The intake rejects quotes and backslashes; a value from another source may have them.
     let is_plain = |host: &&str| !host.contains(['"', '\\']);
-    element.push_str(Some(client.host()).filter(is_plain).unwrap_or_default());
-    element.push_str("\";proto=");
-    element.push_str(client.scheme.as_str());
-    (Bytes::from(element), address)
+    let host = Some(client.host()).filter(is_plain).unwrap_or_default();
+    out.extend_from_slice(host.as_bytes());
+    out.extend_from_slice(b"\";proto=");
+    out.extend_from_slice(client.scheme.as_str().as_bytes());
+    address
 }
 
 fn insert(headers: &mut HeaderMap, name: HeaderName, value: Bytes) {

@@ -88,7 +88,7 @@ pub(super) fn is_disguised(name: &str) -> bool {
 }
 
 /// Whether a name has anything but letters, digits and `-`.
-pub(super) fn is_odd(name: &str) -> bool {
+pub(crate) fn is_odd(name: &str) -> bool {
     // No early exit, so that the compiler vectorizes it.
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
     name.bytes().fold(false, |odd, byte| odd | !is_plain(byte))

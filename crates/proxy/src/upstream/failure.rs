@@ -108,7 +108,8 @@ fn closing_of_http2(error: &h2::Error) -> Option<Closing> {
     is_gone.then_some(Closing::Closed)
 }
 
-fn is_gone(error: &io::Error) -> bool {
+/// Whether a connection was closed by its other end.
+pub(crate) fn is_gone(error: &io::Error) -> bool {
     use io::ErrorKind::{
         BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected, UnexpectedEof,
     };

@@ -2,10 +2,85 @@
 //! ones.
 
 use std::collections::HashMap;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio::runtime::{self, Handle};
+use tokio::time::Instant;
+
+/// Maximum idle connections to one origin per runtime. A burst above that reconnects.
+const IDLE_MAX: usize = 1024;
+
+/// Connection that serves one request after the other.
+pub(crate) trait Reusable: Send + 'static {
+    /// Whether it can take a request at once.
+    fn is_ready(&self) -> bool;
+
+    /// Whether it can never take another one.
+    fn is_closed(&self) -> bool;
+}
+
+/// Idle connections to one origin.
+///
+/// The newest is used first, so that in quiet times the others grow old and are closed. A
+/// connection is used only by the runtime on which it is registered: sharing one across runtimes
+/// wakes a thread twice for each request.
+#[derive(Debug)]
+pub(crate) struct Idle<C> {
+    keep: Duration,
+    /// Connections with the start of their idle time.
+    kept: Mutex<Kept<(C, Instant)>>,
+}
+
+impl<C: Reusable> Idle<C> {
+    pub(crate) fn new(keep: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            keep,
+            kept: Mutex::default(),
+        })
+    }
+
+    /// Takes a connection that was used before and is ready.
+    pub(crate) fn take(&self) -> Option<C> {
+        let now = Instant::now();
+        let mut kept = self.kept.lock();
+        let here = kept.here()?;
+        while let Some((connection, since)) = here.pop() {
+            if now.saturating_duration_since(since) >= self.keep {
+                // All others are older.
+                here.clear();
+                return None;
+            }
+            if connection.is_ready() {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection of this runtime after its last response.
+    pub(crate) fn put(self: &Arc<Self>, connection: C, runtime: runtime::Id) {
+        let mut kept = self.kept.lock();
+        let here = kept.at(runtime);
+        if here.len() >= IDLE_MAX {
+            return;
+        }
+        here.push((connection, Instant::now()));
+        if kept.needs_sweeper() {
+            tokio::spawn(look_after(Arc::downgrade(self), self.keep, Self::sweep));
+        }
+    }
+
+    /// Closes connections that are too old. Returns whether any remain.
+    fn sweep(&self) -> bool {
+        let now = Instant::now();
+        let is_young = |since: Instant| now.saturating_duration_since(since) < self.keep;
+        self.kept.lock().sweep(|connections| {
+            connections.retain(|(connection, since)| is_young(*since) && !connection.is_closed());
+        })
+    }
+}
 
 /// Open connections. One task sweeps while there are any.
 #[derive(Debug)]

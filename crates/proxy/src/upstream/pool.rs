@@ -13,15 +13,15 @@ use tokio::net::TcpStream;
 use tokio::task;
 use tokio::time::{Instant, timeout};
 
-use crate::fast_path::origin_connections::OriginConnections;
 use crate::fast_path::response_head::HEADERS_MAX;
 use crate::upstream::connect::{ConnectError, Connected, Either, Target};
 use crate::upstream::dialect::{as_http1, as_http2, copy};
 use crate::upstream::failure::{self, Closing, Failure};
-use crate::upstream::http1::{self, Connection, Idle};
+use crate::upstream::http1::{self, Connection};
 use crate::upstream::http2::{self, Http2Connection, Http2Connections, StreamHold};
 use crate::upstream::lease::Lease;
 use crate::upstream::limits::Limits;
+use crate::upstream::open_connections::Idle;
 use crate::upstream::request::{RequestBody, SendOptions};
 
 /// Connections to one origin.
@@ -29,10 +29,10 @@ use crate::upstream::request::{RequestBody, SendOptions};
 pub(crate) struct Pool<B> {
     target: Target,
     limits: Limits,
-    idle: Arc<Idle<B>>,
+    idle: Arc<Idle<Connection<B>>>,
     http2_connections: Arc<Http2Connections<B>>,
     /// Connections of the fast path.
-    fast: Arc<OriginConnections>,
+    fast: Arc<Idle<TcpStream>>,
     /// Whether the origin chose HTTP/1.1 when it could choose.
     prefers_http1: AtomicBool,
 }
@@ -101,7 +101,7 @@ impl<B: RequestBody> Pool<B> {
             limits,
             idle: Idle::new(limits.idle),
             http2_connections: Http2Connections::new(limits.idle),
-            fast: OriginConnections::new(limits.idle),
+            fast: Idle::new(limits.idle),
             prefers_http1: AtomicBool::new(false),
         })
     }
@@ -117,7 +117,7 @@ impl<B: RequestBody> Pool<B> {
     }
 
     /// Returns the connections of the fast path.
-    pub(crate) const fn fast(&self) -> &Arc<OriginConnections> {
+    pub(crate) const fn fast(&self) -> &Arc<Idle<TcpStream>> {
         &self.fast
     }
 
@@ -238,7 +238,7 @@ impl<B: RequestBody> Pool<B> {
                     connection: None,
                     is_first_report: true,
                 })?;
-                self.idle.keep_when_ready(connection);
+                http1::keep_when_ready(&self.idle, connection);
                 Ok(Sent {
                     response,
                     connection_lease,

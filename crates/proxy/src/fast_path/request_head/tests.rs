@@ -41,8 +41,8 @@ fn check(lines: &str, expected: Option<&str>) {
     let whole = expected.map(|expected| {
         format!(
             "GET /a?b=1 HTTP/1.1\r\nhost: shop.example\r\n{expected}\
-             x-forwarded-for: 192.0.2.7\r\n\
              forwarded: for=192.0.2.7;host=\"shop.example\";proto=https\r\n\
+             x-forwarded-for: 192.0.2.7\r\n\
              x-forwarded-proto: https\r\nx-forwarded-host: shop.example\r\n\
              via: 1.1 anteroom\r\nanteroom-loop: {}\r\n",
             std::str::from_utf8(loops::mark_bytes()).unwrap()
