@@ -1,7 +1,7 @@
 //! Fast path: plain requests over HTTP/1.1, forwarded without a map of headers.
 //!
 //! A request that hyper forwards passes through tower futures, two header maps, channels and a task
-//! for each connection to an origin. That costs more than twice what nginx needs. Most requests of
+//! for each connection to an origin. That takes three times nginx' instructions. Most requests of
 //! active visitors need none of it: a GET without a body, decided at once, to an origin that speaks
 //! HTTP/1.1. Here one task owns both sockets, and a head is rewritten from where it was read.
 //!
