@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::buffers::{Buffer, poll_read};
 use super::exchange;
 use super::own_response::{end_head, framing_of, write_head};
-use super::request_head::{HeadEnd, HeadLimits, HeadSearch, RequestHead, no_lines};
+use super::request_head::{HeadEnd, HeadLimits, HeadSearch, RequestHead, may_begin, no_lines};
 use super::response_body::{Framing, LAST_CHUNK, write_chunk};
 use super::response_head::{may_have_length, write_length};
 use super::timer::Timer;
@@ -200,7 +200,8 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send> Downstream<'_, I> {
                         let deadline = by(deadline);
                         return Poll::Ready(Ok(Next::Head { length, deadline }));
                     }
-                    HeadEnd::Later if self.input.len() <= head_bytes_max => {}
+                    HeadEnd::Later
+                        if self.input.len() <= head_bytes_max && may_begin(&self.input) => {}
                     HeadEnd::At(_) | HeadEnd::Later | HeadEnd::Odd => {
                         let observer = self.arrival.hold.observer();
                         observer.fast_path(FastPathRequest::Header);

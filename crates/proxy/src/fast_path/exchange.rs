@@ -16,7 +16,7 @@ use super::PassedRequest;
 use super::buffers::{Buffer, poll_read, poll_read_with};
 use super::driver::{Downstream, Outgoing};
 use super::own_response::{end_head, write_head};
-use super::response_body::{BodyReader, Framing, Progress};
+use super::response_body::{BodyReader, Framing, Malformed, Progress};
 use super::response_head::{self, Form, NoHead, ResponseHead};
 use crate::body::Body;
 use crate::reverse_proxy::OriginOutcome;
@@ -360,6 +360,9 @@ where
     client.end_request(is_last)
 }
 
+/// Number of bytes of a body that were read, and what they are.
+type ReadBody = (usize, Result<Progress, Malformed>);
+
 /// Body on its way from an origin to the client.
 struct Transfer {
     origin: TcpStream,
@@ -378,101 +381,58 @@ impl Transfer {
     where
         I: AsyncRead + AsyncWrite + Unpin + Send,
     {
-        let rest = self.rest.take();
-        let mut progress = self.read(client, &rest)?;
-        self.rest.put(rest);
-        let length = self.rest.len();
+        let mut came = self.rest.len();
+        let mut read = self.reader.read(&self.rest, client.output.bytes());
         self.rest.clear();
         let mut turn = 0;
-        let ended_at = loop {
-            match progress {
-                Progress::Ended(at) => break at,
-                Progress::Open => {}
-            }
+        loop {
+            // What is valid goes out even if a mistake follows, so that the client knows of it.
             client.flush().await?;
+            if let Progress::Ended(at) = read.map_err(|_| malformed())? {
+                let is_exact = at == came && !(has_no_body && has_bytes(&self.origin));
+                return Ok(is_exact.then_some(self.origin));
+            }
             if turn >= TURN_BYTES {
                 turn = 0;
                 tokio::task::yield_now().await;
             }
             let deadline = Instant::now() + self.idle;
-            let (came, next) = self.more(client, deadline).await?;
-            turn += came;
-            progress = match next {
-                Some(Progress::Ended(at)) if at < came => {
-                    client.flush().await?;
-                    return Ok(None);
-                }
-                Some(Progress::Ended(_)) => {
-                    client.flush().await?;
-                    return Ok(Some(self.origin));
-                }
-                Some(Progress::Open) => Progress::Open,
+            match poll_fn(|cx| self.poll_more(client, cx, deadline)).await? {
+                Some((count, next)) => (came, read) = (count, next),
                 None => {
-                    self.reader
-                        .end(client.output.bytes())
-                        .map_err(|_| early())?;
+                    let ended = self.reader.end(client.output.bytes());
+                    ended.map_err(|_| early())?;
                     client.flush().await?;
                     return Ok(None);
                 }
-            };
-        };
-        client.flush().await?;
-        let is_exact = ended_at == length && !(has_no_body && has_bytes(&self.origin));
-        Ok(is_exact.then_some(self.origin))
+            }
+            turn += came;
+        }
     }
 
-    fn read<I>(
-        &mut self,
-        client: &mut Downstream<'_, I>,
-        bytes: &[u8],
-    ) -> Result<Progress, IoError> {
-        let read = self.reader.read(bytes, client.output.bytes());
-        read.map_err(|_| IoError::other("a chunk of a response is malformed"))
-    }
-
-    /// Reads more of the body. Returns the number of bytes, and `None` at the end of the
-    /// connection.
-    async fn more<I>(
-        &mut self,
-        client: &mut Downstream<'_, I>,
-        deadline: Instant,
-    ) -> Result<(usize, Option<Progress>), IoError>
-    where
-        I: AsyncRead + AsyncWrite + Unpin + Send,
-    {
-        poll_fn(|cx| self.poll_more(client, cx, deadline)).await
-    }
-
+    /// Reads more of the body. Returns `None` at the end of the connection.
     fn poll_more<I>(
         &mut self,
         client: &mut Downstream<'_, I>,
         cx: &mut Context<'_>,
         deadline: Instant,
-    ) -> Poll<Result<(usize, Option<Progress>), IoError>>
+    ) -> Poll<Result<Option<ReadBody>, IoError>>
     where
         I: AsyncRead + AsyncWrite + Unpin + Send,
     {
         let (reader, output) = (&mut self.reader, &mut client.output);
         let read = poll_read_with(&mut self.origin, cx, |bytes| {
-            if bytes.is_empty() {
-                return Ok((0, None));
-            }
-            let progress = reader.read(bytes, output.bytes());
-            progress.map(|progress| (bytes.len(), Some(progress)))
-        });
-        match read {
-            Poll::Ready(Ok(Ok(read))) => Poll::Ready(Ok(read)),
-            Poll::Ready(Ok(Err(_))) => {
-                Poll::Ready(Err(IoError::other("a chunk of a response is malformed")))
-            }
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Pending => match ready!(client.poll_wait(cx, deadline)) {
-                NoResponse::ClientGone(error) => Poll::Ready(Err(error)),
-                _ => Poll::Ready(Err(IoError::new(
-                    ErrorKind::TimedOut,
-                    "the origin sends no more of its response",
-                ))),
-            },
+            (!bytes.is_empty()).then(|| (bytes.len(), reader.read(bytes, output.bytes())))
+        })?;
+        if read.is_ready() {
+            return read.map(Ok);
+        }
+        match ready!(client.poll_wait(cx, deadline)) {
+            NoResponse::ClientGone(error) => Poll::Ready(Err(error)),
+            _ => Poll::Ready(Err(IoError::new(
+                ErrorKind::TimedOut,
+                "the origin sends no more of its response",
+            ))),
         }
     }
 }
@@ -485,6 +445,10 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send> Downstream<'_, I> {
         }
         self.timer.poll(cx, deadline).map(|()| NoResponse::TimedOut)
     }
+}
+
+fn malformed() -> IoError {
+    IoError::other("a chunk of a response is malformed")
 }
 
 fn early() -> IoError {

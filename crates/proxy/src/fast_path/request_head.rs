@@ -54,6 +54,18 @@ impl HeadLimits {
     };
 }
 
+/// Whether a head that has begun like this may be mine. Others must not wait for their end here:
+/// some are not HTTP, and get their error at once.
+pub(super) fn may_begin(bytes: &[u8]) -> bool {
+    let begins = |start: &[u8]| {
+        bytes
+            .iter()
+            .zip(start)
+            .all(|(byte, expected)| byte == expected)
+    };
+    begins(b"GET /") || begins(b"HEAD /")
+}
+
 /// End of a head in a buffer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum HeadEnd {

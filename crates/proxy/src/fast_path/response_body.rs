@@ -186,6 +186,7 @@ impl Chunks {
             },
             ChunkState::DataEnd if line.is_empty() => ChunkState::Size,
             ChunkState::Trailer if line.is_empty() => ChunkState::Ended,
+            ChunkState::Trailer if memchr::memchr(b':', line).is_none() => return Err(Malformed),
             ChunkState::Trailer => {
                 self.trailer_bytes += line.len();
                 if self.trailer_bytes > TRAILERS_MAX {

@@ -197,7 +197,10 @@ impl Facts {
 
     fn note_length(&mut self, value: &[u8]) {
         for part in value.split(|byte| *byte == b',') {
-            self.length = match (self.length, hop::number(part.trim_ascii())) {
+            // The limit of hyper, and a length that no body reaches.
+            let length =
+                hop::number(part.trim_ascii()).filter(|length| i64::try_from(*length).is_ok());
+            self.length = match (self.length, length) {
                 (Length::None, Some(length)) => Length::One(length),
                 (Length::One(known), Some(length)) if known == length => self.length,
                 _ => Length::Unclear,

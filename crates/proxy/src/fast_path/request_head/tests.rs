@@ -152,6 +152,17 @@ fn limits_make_a_head_not_mine() {
 }
 
 #[test]
+fn what_is_no_get_is_known_before_its_end() {
+    for begun in ["", "G", "GET", "GET /x", "HEAD ", "HEAD /"] {
+        assert!(may_begin(begun.as_bytes()), "{begun:?}");
+    }
+    for begun in ["P", "GETS", "GET  /", "GET h", "HEAT", "get"] {
+        assert!(!may_begin(begun.as_bytes()), "{begun:?}");
+    }
+    assert!(!may_begin(b"\x16\x03\x01"), "TLS");
+}
+
+#[test]
 fn an_ipv6_address_is_quoted() {
     let mut out = Vec::new();
     let peer: IpAddr = "2001:db8::1".parse().unwrap();

@@ -85,6 +85,7 @@ fn malformed_chunks_break_the_body_off() {
         b"ffffffffffffffff\r\n",
         b"3;\r;\r\nabc\r\n",
         b"0\r\nx: 1\n\r\n",
+        b"0\r\nx\r\n\r\n",
     ] {
         for piece in [1, 2, body.len()] {
             let text = String::from_utf8_lossy(body);

@@ -58,6 +58,7 @@ fn the_end_of_a_body_is_clear_or_the_head_is_broken() {
         "Content-Length: 5, 6\r\n",
         "Content-Length: +5\r\n",
         "Content-Length: 5x\r\n",
+        "Content-Length: 18446744073709551615\r\n",
         "Content-Length:\r\n",
         "Transfer-Encoding: gzip, chunked\r\n",
         "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",

@@ -113,3 +113,36 @@ async fn two_lengths_of_an_origin_are_an_error() {
         assert_eq!(gateway.outcomes(), [("broken", 1)], "{method} {length}");
     }
 }
+
+#[tokio::test]
+async fn what_precedes_a_malformed_chunk_reaches_the_client() {
+    for fast_path in [true, false] {
+        let setup = Setup {
+            fast_path,
+            ..Setup::default()
+        };
+        let (mut client, _gateway, origin) = all(setup).await;
+        client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n").await;
+        let mut wire = origin.accept().await;
+        wire.head().await;
+        wire.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nabX0\r\n\r\n")
+            .await;
+        let response = client.rest().await;
+        assert!(response.starts_with("HTTP/1.1 200 "), "{response}");
+        assert!(response.ends_with("2\r\nab\r\n"), "{response}");
+    }
+}
+
+#[tokio::test]
+async fn bytes_that_are_not_http_get_an_error_at_once() {
+    for fast_path in [true, false] {
+        let setup = Setup {
+            fast_path,
+            ..Setup::default()
+        };
+        let (mut client, _gateway, _origin) = all(setup).await;
+        client.send("\x16\x03\x01\x02\x00\x01\x00").await;
+        let response = client.rest().await;
+        assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
+    }
+}
