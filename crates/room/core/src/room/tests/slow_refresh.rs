@@ -203,3 +203,116 @@ fn a_copy_of_an_old_ticket_does_not_wait() {
     let step = pair.decide(&mut flow(old));
     assert!(matches!(step, Step::Queue(..)), "{step:?}");
 }
+
+/// Room of one seat with a visitor who asks once a minute and another one who asks each second.
+/// The seat comes free some seconds after each wait of the first one.
+struct InStep {
+    pair: Pair,
+    slow: Ticket,
+    quick: Ticket,
+}
+
+impl InStep {
+    fn new() -> Self {
+        let (mut pair, slow) = with_first_in_line();
+        let quick = pair.queue(None).0;
+        pair.wait(1_000);
+        let quick = pair.queue(Some(quick)).0;
+        advance(&mut pair, 30);
+        Self { pair, slow, quick }
+    }
+
+    /// The slow visitor asks, and waits in vain.
+    fn wait_in_vain(&mut self) {
+        let mut request = flow(self.slow);
+        for _ in 0..10 {
+            assert_eq!(self.pair.decide(&mut request), Step::WaitForTurn);
+            self.quick_is_queued();
+        }
+        request.end_wait_for_turn();
+        self.slow = queued(self.pair.decide(&mut request)).0;
+    }
+
+    fn quick_is_queued(&mut self) {
+        advance(&mut self.pair, 1);
+        self.quick = queued(self.pair.run(self.quick, Intent::Poll)).0;
+    }
+
+    /// Returns the seconds until the other visitor is admitted, at most so many. It is replaced by
+    /// another one then.
+    fn until_the_quick_one_enters(&mut self, most: u64) -> Option<u64> {
+        for secs in 1..=most {
+            advance(&mut self.pair, 1);
+            match self.pair.run(self.quick, Intent::Poll) {
+                Step::Queue(Some(ticket), _) => self.quick = ticket,
+                Step::Admit(_) => {
+                    let next = self.pair.queue(None).0;
+                    self.pair.wait(1_000);
+                    self.quick = self.pair.queue(Some(next)).0;
+                    self.pair.sync();
+                    return Some(secs);
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        None
+    }
+}
+
+/// Others took each slot just after its wait, for as long as they came in time.
+#[test]
+fn after_two_vain_waits_the_next_slot_is_kept_for_a_slow_visitor() {
+    let mut room = InStep::new();
+    room.wait_in_vain();
+    assert_eq!((room.slow.vain_waits, room.slow.counted_until), (1, None));
+    assert_eq!(room.until_the_quick_one_enters(50), Some(18));
+    advance(&mut room.pair, 32);
+    room.wait_in_vain();
+    assert_eq!(room.slow.vain_waits, 2);
+    assert!(room.slow.counted_until >= Some(room.pair.now + DurationMs::from_secs(50)));
+    assert_eq!(room.until_the_quick_one_enters(49), None, "a slot is kept");
+    let step = room.pair.run(room.slow, Intent::Poll);
+    assert!(matches!(step, Step::Admit(_)), "{step:?}");
+}
+
+/// One who has left, or who keeps no interval, costs others little more than a minute.
+#[test]
+fn a_slot_is_kept_for_the_interval_that_a_slow_visitor_keeps() {
+    let mut room = InStep::new();
+    room.wait_in_vain();
+    assert_eq!(room.until_the_quick_one_enters(50), Some(18));
+    advance(&mut room.pair, 32);
+    room.wait_in_vain();
+    let kept_for = room.slow.counted_until.unwrap().since(room.pair.now).0 / 1_000;
+    assert!((50..=54).contains(&kept_for), "{kept_for} s");
+    // The seat ends meanwhile, and the slow visitor does not come.
+    let entered = room.until_the_quick_one_enters(80).unwrap();
+    assert!((kept_for..=kept_for + 2).contains(&entered), "{entered} s");
+    // It comes after all. It has to wait in vain twice again before another slot is kept.
+    advance(&mut room.pair, 5);
+    room.wait_in_vain();
+    assert_eq!((room.slow.vain_waits, room.slow.counted_until), (1, None));
+}
+
+#[test]
+fn a_slot_is_kept_for_the_first_in_line_only() {
+    let mut room = InStep::new();
+    room.wait_in_vain();
+    let now = room.pair.now;
+    let behind = Ticket {
+        bucket: now,
+        visitor: VisitorId([0x77; 16]),
+        last_check_in_at: now - DurationMs::from_secs(60),
+        vain_waits: 1,
+        ..room.slow
+    };
+    let mut request = flow(behind);
+    request.decide(&mut room.pair.room, now);
+    request.end_wait_for_turn();
+    let (behind, _) = queued(room.pair.decide(&mut request));
+    assert_eq!((behind.vain_waits, behind.counted_until), (2, None));
+    // Nor for one who asks in time now.
+    advance(&mut room.pair, 2);
+    let (behind, _) = queued(room.pair.run(behind, Intent::Poll));
+    assert_eq!(behind.vain_waits, 0);
+}
