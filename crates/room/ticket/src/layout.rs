@@ -69,7 +69,7 @@ pub(crate) fn write(deployment: DeploymentId, ticket: &Ticket) -> ([u8; CONTENT_
         | flag(has_announced, FLAG_ANNOUNCED)
         | flag(ticket.has_missed_turn, FLAG_MISSED_TURN)
         | flag(ticket.unseen_loss.is_some(), FLAG_UNSEEN_LOSS)
-        | ticket.vain_waits.min(VAIN_WAITS_MAX) * FLAG_VAIN_WAIT;
+        | (ticket.vain_waits.min(VAIN_WAITS_MAX) * FLAG_VAIN_WAIT);
     writer.put(&[VERSION]);
     writer.put(&deployment.0.to_le_bytes());
     writer.put(&ticket.visitor.0);
