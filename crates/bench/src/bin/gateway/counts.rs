@@ -6,6 +6,7 @@
 //! in waves: all connections send, then all responses are read.
 
 mod figures;
+mod profile;
 mod tools;
 
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ use crate::process::Process;
 use crate::visitors::{bytes_of, cookies};
 use crate::waiting::POLL_PATH;
 use figures::Figures;
+use profile::Profile;
 use tools::{Tool, Totals};
 
 /// Options of the counts.
@@ -34,6 +36,9 @@ pub(crate) struct Options {
     /// Waves of 64 requests that are counted; eight times as many for system calls.
     #[arg(long, value_name = "N", default_value_t = 50)]
     waves: u64,
+    /// Print so many functions with the most instructions of their own, for each case.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    functions: usize,
 }
 
 /// Waves before those that are counted, to fill pools and caches.
@@ -180,7 +185,7 @@ pub(crate) async fn run(
         let is_ours = matches!(case.kind, Kind::Gateway | Kind::FastPath);
         let is_compared = options.check.is_none() || is_ours;
         if is_compared && only.is_none_or(|part| case.name.contains(part)) {
-            let counts = shared.count(&case, options.waves).await?;
+            let counts = shared.count(&case, options).await?;
             rows.push(Row {
                 name: case.name,
                 counts,
@@ -243,7 +248,7 @@ impl<'a> Shared<'a> {
         })
     }
 
-    async fn count(&self, case: &Case, waves: u64) -> anyhow::Result<Counts> {
+    async fn count(&self, case: &Case, options: &Options) -> anyhow::Result<Counts> {
         let mut per_request = [Totals::default(), Totals::default()];
         for (tool, per_request) in [Tool::Callgrind, Tool::Strace]
             .into_iter()
@@ -254,11 +259,13 @@ impl<'a> Shared<'a> {
                 let totals = self.totals(case, tool, waves).await;
                 totals.with_context(|| format!("{} under {}", case.name, tool.program()))
             };
-            let waves = waves.max(1) * tool.repeats();
-            let few = run(WARM_UP_WAVES).await?;
-            let many = run(WARM_UP_WAVES + waves).await?;
-            let requests = waves * CONNECTIONS as u64;
-            *per_request = few.until(&many).each(requests as f64);
+            let waves = options.waves.max(1) * tool.repeats();
+            let (few, profile) = run(WARM_UP_WAVES).await?;
+            let (many, profile_of_many) = run(WARM_UP_WAVES + waves).await?;
+            let requests = (waves * CONNECTIONS as u64) as f64;
+            *per_request = few.until(&many).each(requests);
+            let profile = profile.until(&profile_of_many, requests);
+            eprint!("{}", profile.table(options.functions));
         }
         let [callgrind, strace] = per_request;
         Ok(Counts {
@@ -270,7 +277,12 @@ impl<'a> Shared<'a> {
     }
 
     /// Runs a case from the start of its proxy to the end.
-    async fn totals(&self, case: &Case, tool: Tool, waves: u64) -> anyhow::Result<Totals> {
+    async fn totals(
+        &self,
+        case: &Case,
+        tool: Tool,
+        waves: u64,
+    ) -> anyhow::Result<(Totals, Profile)> {
         let folder = tempfile::tempdir()?;
         let output = folder.path().join("counts");
         let certificate = match case.protocol {

@@ -8,6 +8,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use tokio::time::{Instant, sleep};
 
+use super::profile::Profile;
+
 /// Time that strace may take to write its output after the end of the program.
 const OUTPUT_TIMEOUT: Duration = Duration::from_secs(10);
 const PROBE_PERIOD: Duration = Duration::from_millis(10);
@@ -104,8 +106,8 @@ impl Tool {
         words.split_ascii_whitespace().map(str::to_owned).collect()
     }
 
-    /// Reads the output after the end of the program.
-    pub(super) async fn read(self, output: &Path) -> anyhow::Result<Totals> {
+    /// Reads the output after the end of the program. The profile is that of callgrind.
+    pub(super) async fn read(self, output: &Path) -> anyhow::Result<(Totals, Profile)> {
         let began = Instant::now();
         loop {
             let text = fs::read_to_string(output).unwrap_or_default();
@@ -114,9 +116,14 @@ impl Tool {
                 Self::Strace => strace(&text),
             };
             if totals.is_some() || began.elapsed() > OUTPUT_TIMEOUT {
-                return totals.with_context(|| {
+                let totals = totals.with_context(|| {
                     format!("{} wrote no counts:\n{:.2000}", self.program(), text)
-                });
+                })?;
+                let profile = match self {
+                    Self::Callgrind => Profile::parse(&text),
+                    Self::Strace => Profile::default(),
+                };
+                return Ok((totals, profile));
             }
             sleep(PROBE_PERIOD).await;
         }
