@@ -22,6 +22,7 @@
 //!   response of the layers.
 
 mod buffers;
+mod copied_lines;
 mod driver;
 mod exchange;
 pub(crate) mod fuzzed;
@@ -51,6 +52,8 @@ pub struct RequestView<'a> {
     pub method: &'a Method,
     /// Client of the request.
     pub client: &'a Client,
+    /// Host of the request: a name or an IPv4 address, perhaps with a port.
+    pub host: &'a str,
     /// Path, as sent.
     pub path: &'a str,
     /// Query, without `?`; may be empty.

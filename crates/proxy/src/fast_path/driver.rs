@@ -16,7 +16,9 @@ use tokio::time::Instant;
 use super::buffers::{Buffer, poll_read};
 use super::exchange;
 use super::own_response::{end_head, framing_of, write_head};
-use super::request_head::{HeadEnd, HeadLimits, HeadSearch, RequestHead, may_begin, no_lines};
+use super::request_head::{
+    HeadEnd, HeadLimits, HeadSearch, RequestHead, lines_about, may_begin, no_lines,
+};
 use super::response_body::{Framing, LAST_CHUNK, write_chunk};
 use super::response_head::{may_have_length, write_length};
 use super::timer::Timer;
@@ -78,7 +80,22 @@ pub(super) struct Downstream<'a, I> {
     /// Whether the client has shut down its side.
     has_ended: bool,
     /// Client of the last request, for the next one with the same host.
-    client: Option<Client>,
+    client: Option<Box<KnownClient>>,
+}
+
+/// Client, and what its requests get for the origin.
+struct KnownClient {
+    client: Client,
+    lines: Box<[u8]>,
+}
+
+impl From<Client> for KnownClient {
+    fn from(client: Client) -> Self {
+        Self {
+            lines: lines_about(&client),
+            client,
+        }
+    }
 }
 
 /// Serves a connection as long as its requests are mine.
@@ -276,9 +293,12 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send> Downstream<'_, I> {
         };
         let read = RequestHead::read(&self.input[..length], &mut lines, limits);
         let read = read.and_then(|head| {
-            let is_same = |client: &Client| client.host() == head.host;
-            let known = self.client.take().filter(is_same);
-            let client = known.or_else(|| client_of(self.arrival, &head, intake));
+            let is_same = |known: &KnownClient| known.client.host == head.host;
+            let known = self.client.take().filter(|known| is_same(known));
+            let client = known.or_else(|| {
+                let client = client_of(self.arrival, &head, intake)?;
+                Some(Box::new(client.into()))
+            });
             Ok((head, client.ok_or(FastPathRequest::Client)?))
         });
         let decided = read.and_then(|(head, client)| {
@@ -460,7 +480,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send> Downstream<'_, I> {
 /// Decides about a request that is mine so far.
 fn decide_about<D: PassAtOnce>(
     head: &RequestHead<'_>,
-    client: &Client,
+    known: &KnownClient,
     (arrival, activity): (&Arrival, &Arc<Activity>),
     fast_path: &FastPath<'_, D>,
 ) -> Result<Decision<D::Passed>, FastPathRequest> {
@@ -471,7 +491,8 @@ fn decide_about<D: PassAtOnce>(
     let (path, query) = head.path_and_query();
     let view = RequestView {
         method: head.method(),
-        client,
+        client: &known.client,
+        host: head.host,
         path,
         query,
         headers: head.headers(),
@@ -489,7 +510,7 @@ fn decide_about<D: PassAtOnce>(
     };
     let mut for_origin = Buffer::default();
     let out = for_origin.bytes();
-    head.write(out, client, fast_path.intake.trusted());
+    head.write(out, &known.lines, fast_path.intake.trusted());
     passed.write_headers(out);
     out.extend_from_slice(b"\r\n");
     Ok(Decision::Pass(Outgoing {

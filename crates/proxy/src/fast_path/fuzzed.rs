@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use http::{HeaderMap, HeaderValue, Version};
 
 use super::own_response::{end_head, write_head};
-use super::request_head::{HeadEnd, HeadLimits, HeadSearch, RequestHead, no_lines};
+use super::request_head::{HeadEnd, HeadLimits, HeadSearch, RequestHead, lines_about, no_lines};
 use super::response_body::{BodyReader, Progress};
 use super::response_head::{self, Form, NoHead};
 use crate::forwarded::{self, Client, Scheme, TrustedProxies};
@@ -33,7 +33,11 @@ pub(crate) fn sent_on(bytes: &[u8]) -> Option<(usize, Vec<u8>)> {
     let head = RequestHead::read(&bytes[..length], &mut lines, HeadLimits::NONE).ok()?;
     let host = HeaderValue::from_str(head.host).ok()?;
     let mut out = Vec::new();
-    head.write(&mut out, &client(host), &TrustedProxies::default());
+    head.write(
+        &mut out,
+        &lines_about(&client(host)),
+        &TrustedProxies::default(),
+    );
     out.extend_from_slice(b"\r\n");
     Some((length, out))
 }

@@ -5,9 +5,12 @@
 //! not. What is sent on is written anew, in canonical form, from recognized parts only.
 
 use std::mem::MaybeUninit;
+use std::sync::LazyLock;
 
 use http::Method;
+use memchr::memmem::Finder;
 
+use super::copied_lines::CopiedLines;
 use crate::cookies;
 use crate::downstream::observer::FastPathRequest;
 use crate::forwarded::{self, Client, TrustedProxies, is_odd};
@@ -34,6 +37,8 @@ pub(super) struct RequestHead<'b> {
     /// Path and query.
     pub(super) target: &'b str,
     pub(super) host: &'b str,
+    /// The whole head.
+    bytes: &'b [u8],
     pub(super) lines: &'b [Line<'b>],
     /// Whether the client closes the connection after the response.
     pub(super) wants_close: bool,
@@ -77,6 +82,9 @@ pub(super) enum HeadEnd {
     Odd,
 }
 
+/// Most heads arrive at once.
+static HEAD_END: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\r\n\r\n"));
+
 /// Search for the end of a head that arrives in pieces: no byte is looked at twice.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HeadSearch {
@@ -86,7 +94,15 @@ pub(super) struct HeadSearch {
 
 impl HeadSearch {
     /// Looks at the bytes that were added. The bytes of the earlier calls come first.
+    ///
+    /// Where the first call finds an end, the lines before it may be odd: [`RequestHead::read`]
+    /// looks at each line anyway.
     pub(super) fn look(&mut self, bytes: &[u8]) -> HeadEnd {
+        if self.looked == 0
+            && let Some(at) = HEAD_END.find(bytes)
+        {
+            return HeadEnd::At(at + HEAD_END.needle().len());
+        }
         while let Some(found) = memchr::memchr(b'\n', &bytes[self.looked..]) {
             let at = self.looked + found;
             let line = &bytes[self.line_start..at];
@@ -131,6 +147,12 @@ impl<'b> RequestHead<'b> {
         };
         let target = request.path.unwrap_or_default();
         let lines: &'b [Line<'b>] = request.headers;
+        // The parser takes a line without CR and an empty line before the first one, and no CR
+        // elsewhere. The other lines: the first one, and the empty one.
+        let line_ends = memchr::memchr_iter(b'\r', bytes).count();
+        if line_ends != lines.len() + 2 || !may_begin(bytes) {
+            return Err(FastPathRequest::Header);
+        }
         if request.version != Some(1)
             || lines.len() > limits.headers
             || target.len() > limits.target_bytes
@@ -142,6 +164,7 @@ impl<'b> RequestHead<'b> {
             is_head,
             target,
             host: "",
+            bytes,
             lines,
             wants_close: false,
         };
@@ -205,19 +228,21 @@ impl<'b> RequestHead<'b> {
     }
 
     /// Appends the head for the origin, without its empty line. The peer is not trusted: what it
-    /// says about the client is left out.
-    pub(super) fn write(&self, out: &mut Vec<u8>, client: &Client, trusted: &TrustedProxies) {
+    /// says about the client is left out. `about_client`: see [`lines_about`].
+    pub(super) fn write(&self, out: &mut Vec<u8>, about_client: &[u8], trusted: &TrustedProxies) {
         out.extend_from_slice(if self.is_head { b"HEAD " } else { b"GET " });
         out.extend_from_slice(self.target.as_bytes());
         out.extend_from_slice(b" HTTP/1.1\r\nhost: ");
         out.extend_from_slice(self.host.as_bytes());
         out.extend_from_slice(b"\r\n");
+        let mut copied = CopiedLines::of(self.bytes);
         for line in self.lines {
             let is = |other: &str| line.name.eq_ignore_ascii_case(other);
             match line.name.len() {
                 4 if is("host") => {}
                 10 if is("connection") => {}
                 6 if is("cookie") => {
+                    copied.flush(out);
                     let start = out.len();
                     write_name(out, line.name);
                     if cookies::write_without(out, line.value, cookies::PREFIX) {
@@ -227,13 +252,32 @@ impl<'b> RequestHead<'b> {
                     }
                 }
                 _ if trusted.is_claim(line.name) => {}
-                _ => write_line(out, line.name, line.value),
+                _ => copied.add(out, line),
             }
         }
-        write_forwarded(out, client);
-        out.extend_from_slice(b"via: 1.1 anteroom\r\n");
-        write_line(out, loops::NAME, loops::mark_bytes());
+        copied.flush(out);
+        out.extend_from_slice(about_client);
     }
+}
+
+/// Returns the lines that a request of this client gets at last: those about the client, as
+/// `forwarded::write` writes them for a peer that is not trusted, and those about this hop.
+pub(super) fn lines_about(client: &Client) -> Box<[u8]> {
+    let mut lines = Vec::with_capacity(256);
+    lines.extend_from_slice(b"forwarded: ");
+    let address = forwarded::write_element(&mut lines, client);
+    lines.extend_from_slice(b"\r\nx-forwarded-for: ");
+    lines.extend_from_within(address);
+    lines.extend_from_slice(b"\r\n");
+    write_line(
+        &mut lines,
+        "x-forwarded-proto",
+        client.scheme.as_str().as_bytes(),
+    );
+    write_line(&mut lines, "x-forwarded-host", client.host().as_bytes());
+    lines.extend_from_slice(b"via: 1.1 anteroom\r\n");
+    write_line(&mut lines, loops::NAME, loops::mark_bytes());
+    lines.into_boxed_slice()
 }
 
 /// Appends a header line.
@@ -246,18 +290,6 @@ pub(super) fn write_line(out: &mut Vec<u8>, name: &str, value: &[u8]) {
 fn write_name(out: &mut Vec<u8>, name: &str) {
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b": ");
-}
-
-/// Appends the headers about the client: those of `forwarded::write` for a peer that is not
-/// trusted.
-fn write_forwarded(out: &mut Vec<u8>, client: &Client) {
-    out.extend_from_slice(b"forwarded: ");
-    let address = forwarded::write_element(out, client);
-    out.extend_from_slice(b"\r\nx-forwarded-for: ");
-    out.extend_from_within(address);
-    out.extend_from_slice(b"\r\n");
-    write_line(out, "x-forwarded-proto", client.scheme.as_str().as_bytes());
-    write_line(out, "x-forwarded-host", client.host().as_bytes());
 }
 
 /// Whether a target is a path and a query that no reader reads in another way.

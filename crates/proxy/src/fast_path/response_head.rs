@@ -8,7 +8,7 @@ use std::mem::MaybeUninit;
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Version};
 use hyper::ext::ReasonPhrase;
 
-use super::request_head::write_line;
+use super::copied_lines::CopiedLines;
 use super::response_body::Framing;
 use crate::body::Body;
 use crate::cookies;
@@ -100,7 +100,7 @@ pub(super) fn read(
     };
     let form = if facts.is_plain {
         write_status(&mut out, status, response.reason);
-        write_lines(&mut out, lines, &facts, (is_head, status, framing));
+        write_lines(&mut out, (bytes, lines), &facts, (is_head, status, framing));
         Form::Lines(out)
     } else {
         let start = (status, response.reason, facts.is_http11);
@@ -234,10 +234,11 @@ pub(super) fn write_status(out: &mut Vec<u8>, status: StatusCode, reason: Option
 
 fn write_lines(
     out: &mut Vec<u8>,
-    lines: &[Line<'_>],
+    (head, lines): (&[u8], &[Line<'_>]),
     facts: &Facts,
     (is_head, status, framing): (bool, StatusCode, Framing),
 ) {
+    let mut copied = CopiedLines::of(head);
     for line in lines {
         let is = |other: &str| line.name.eq_ignore_ascii_case(other);
         let is_framing = match line.name.len() {
@@ -247,9 +248,10 @@ fn write_lines(
             _ => false,
         };
         if !is_framing {
-            write_line(out, line.name, line.value);
+            copied.add(out, line);
         }
     }
+    copied.flush(out);
     match (framing, facts.length) {
         (Framing::Length(length), _) => write_length(out, length),
         (Framing::Chunks | Framing::UntilClose, _) => write_chunked(out),

@@ -10,17 +10,23 @@ use tokio::time::{Instant, Sleep, sleep_until};
 #[derive(Debug, Default)]
 pub(super) struct Timer {
     sleep: Option<Pin<Box<Sleep>>>,
+    /// Whether it will wake the task.
+    is_set: bool,
 }
 
 impl Timer {
-    /// Resolves at the deadline.
+    /// Resolves at the deadline. All calls come from one task.
     pub(super) fn poll(&mut self, cx: &mut Context<'_>, deadline: Instant) -> Poll<()> {
         let sleep = self
             .sleep
             .get_or_insert_with(|| Box::pin(sleep_until(deadline)));
         if sleep.deadline() > deadline {
             sleep.as_mut().reset(deadline);
+        } else if self.is_set && Instant::now() < sleep.deadline() {
+            // It wakes the same task later. A look at the clock costs less than to poll it.
+            return Poll::Pending;
         }
+        self.is_set = true;
         loop {
             ready!(sleep.as_mut().poll(cx));
             if Instant::now() >= deadline {

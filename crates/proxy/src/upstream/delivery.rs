@@ -168,12 +168,14 @@ impl<B: RequestBody> Delivery<B> {
             } else {
                 self.group.count(attempt.index, outcome, after);
             }
-            self.tried.push(attempt.index);
         }
     }
 
     /// Ends the present attempt, of which nothing was sent. The next one goes to another origin.
     pub(crate) fn leave(&mut self, outcome: Outcome) {
+        // Only then, so that a delivery at the first attempt allocates nothing.
+        self.tried
+            .extend(self.at.as_ref().map(|attempt| attempt.index));
         self.settle(outcome);
         self.group.retries.count_elsewhere();
     }

@@ -1,7 +1,6 @@
 //! Open connections to one origin by the runtime of their tasks, and the task that closes idle
 //! ones.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -85,14 +84,15 @@ impl<C: Reusable> Idle<C> {
 /// Open connections. One task sweeps while there are any.
 #[derive(Debug)]
 pub(crate) struct Kept<C> {
-    by_runtime: HashMap<runtime::Id, Vec<C>>,
+    /// Few runtimes, so a search is faster than a hash.
+    by_runtime: Vec<(runtime::Id, Vec<C>)>,
     has_sweeper: bool,
 }
 
 impl<C> Default for Kept<C> {
     fn default() -> Self {
         Self {
-            by_runtime: HashMap::new(),
+            by_runtime: Vec::new(),
             has_sweeper: false,
         }
     }
@@ -101,17 +101,28 @@ impl<C> Default for Kept<C> {
 impl<C> Kept<C> {
     /// Returns the connections of the present runtime.
     pub(crate) fn here(&mut self) -> Option<&mut Vec<C>> {
-        self.by_runtime.get_mut(&Handle::current().id())
+        self.of(Handle::current().id())
     }
 
     /// Returns the connections of a runtime, to add one.
     pub(crate) fn at(&mut self, runtime: runtime::Id) -> &mut Vec<C> {
-        self.by_runtime.entry(runtime).or_default()
+        let known = self.by_runtime.iter().position(|(id, _)| *id == runtime);
+        let at = known.unwrap_or_else(|| {
+            self.by_runtime.push((runtime, Vec::new()));
+            self.by_runtime.len() - 1
+        });
+        &mut self.by_runtime[at].1
+    }
+
+    fn of(&mut self, runtime: runtime::Id) -> Option<&mut Vec<C>> {
+        let mut there = self.by_runtime.iter_mut();
+        let there = there.find(|(id, _)| *id == runtime);
+        there.map(|(_, connections)| connections)
     }
 
     /// Removes the connections of a runtime that match `is_it`.
     pub(crate) fn remove(&mut self, runtime: runtime::Id, is_it: impl Fn(&C) -> bool) {
-        if let Some(there) = self.by_runtime.get_mut(&runtime) {
+        if let Some(there) = self.of(runtime) {
             there.retain(|known| !is_it(known));
         }
     }
@@ -124,7 +135,7 @@ impl<C> Kept<C> {
     /// Closes connections that `close_old` removes. Returns whether any remain; if not, the sweeper
     /// ends.
     pub(crate) fn sweep(&mut self, mut close_old: impl FnMut(&mut Vec<C>)) -> bool {
-        self.by_runtime.retain(|_, connections| {
+        self.by_runtime.retain_mut(|(_, connections)| {
             close_old(connections);
             !connections.is_empty()
         });

@@ -218,12 +218,22 @@ impl RoomHandle {
 
     /// Passes the request of an active visitor, if there is nothing else to decide or to do: no
     /// wait, no check-in, no new ticket. `None` changes nothing.
-    pub fn pass_at_once(&self, tickets: &[&str], is_navigation: bool) -> Option<Pass> {
+    ///
+    /// `is_navigation` is asked only if the answer matters: a navigation checks in earlier.
+    pub fn pass_at_once(
+        &self,
+        tickets: &[&str],
+        is_navigation: impl FnOnce() -> bool,
+    ) -> Option<Pass> {
         if tickets.is_empty() || !self.rounds.has_joined() {
             return None;
         }
         let now = self.shared.clock.now();
-        self.pass_without_room(self.open_valid(tickets, now), is_navigation, now)
+        let ticket = self.open_valid(tickets, now);
+        self.pass_without_room(ticket, true, now).or_else(|| {
+            let is_resource = ticket.is_some() && !is_navigation();
+            self.pass_without_room(ticket.filter(|_| is_resource), false, now)
+        })
     }
 
     fn pass_without_room(

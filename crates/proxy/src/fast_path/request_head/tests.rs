@@ -30,7 +30,7 @@ fn sent_on(head: &str) -> Option<String> {
         has_trusted_peer: false,
     };
     let mut out = Vec::new();
-    head.write(&mut out, &client, &TrustedProxies::default());
+    head.write(&mut out, &lines_about(&client), &TrustedProxies::default());
     Some(String::from_utf8(out).unwrap())
 }
 
@@ -164,7 +164,6 @@ fn what_is_no_get_is_known_before_its_end() {
 
 #[test]
 fn an_ipv6_address_is_quoted() {
-    let mut out = Vec::new();
     let peer: IpAddr = "2001:db8::1".parse().unwrap();
     let client = Client {
         address: peer,
@@ -173,16 +172,41 @@ fn an_ipv6_address_is_quoted() {
         peer,
         has_trusted_peer: false,
     };
-    write_forwarded(&mut out, &client);
-    let text = String::from_utf8(out).unwrap();
+    let text = String::from_utf8(lines_about(&client).into()).unwrap();
     assert!(
         text.contains("forwarded: for=\"[2001:db8::1]\";host=\"a\";proto=http\r\n"),
         "{text}"
     );
 }
 
+#[test]
+fn a_line_without_a_carriage_return_is_not_mine() {
+    let read = |bytes: &str| {
+        let HeadEnd::At(end) = HeadSearch::default().look(bytes.as_bytes()) else {
+            panic!("no end: {bytes:?}");
+        };
+        let mut lines = no_lines();
+        RequestHead::read(&bytes.as_bytes()[..end], &mut lines, HeadLimits::NONE).map(|_| ())
+    };
+    let head = "GET / HTTP/1.1\r\nHost: a\r\nB: 1\r\n\r\n";
+    assert_eq!(read(head), Ok(()));
+    assert_eq!(read(&format!("{head}GET / HTTP/1.1\r\n")), Ok(()));
+    for (line_end, _) in head.match_indices("\r\n") {
+        let mut odd = head.to_owned();
+        odd.remove(line_end);
+        // The end is then the next one, or the empty line is part of what follows.
+        odd.push_str("GET / HTTP/1.1\r\nHost: b\r\n\r\n");
+        assert_eq!(read(&odd), Err(FastPathRequest::Header), "{odd:?}");
+    }
+    for before in ["\r\n", "\n", "\r\n\r\n", " "] {
+        let odd = format!("{before}{head}");
+        assert_eq!(read(&odd), Err(FastPathRequest::Header), "{odd:?}");
+    }
+}
+
 proptest! {
-    /// The end of a head is found at the same place, however its bytes arrive.
+    /// The end of a head is found at the same place, however its bytes arrive. Odd lines before it
+    /// are found at the latest when it is read.
     #[test]
     fn pieces_of_a_head_end_where_the_whole_ends(
         text in "[a\r\n: ]{0,40}(\r\n\r\n)?[a\r\n]{0,6}",
@@ -201,6 +225,12 @@ proptest! {
                 break;
             }
         }
-        prop_assert_eq!(found, whole);
+        if let (HeadEnd::Odd, HeadEnd::At(end)) = (found, whole) {
+            let mut lines = no_lines();
+            let read = RequestHead::read(&bytes[..end], &mut lines, HeadLimits::NONE);
+            prop_assert!(read.is_err());
+        } else {
+            prop_assert_eq!(found, whole);
+        }
     }
 }

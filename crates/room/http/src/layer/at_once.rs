@@ -43,9 +43,9 @@ impl PassAtOnce for WaitingRoomLayer {
         }
         let routes = self.gate.routes.load_full();
         let readings = Readings::under(routes.decoding, request.path).ok()?;
-        let found = routes.find_number(request.client.host(), &readings).ok()?;
+        let found = routes.find_number(request.host, &readings).ok()?;
         let Some(number) = found else {
-            let upstream = routes.origin_of(request.client.host())?;
+            let upstream = routes.origin_of(request.host)?;
             return Passed::without_visitor(routes, upstream, Verdict::NoRoom, request);
         };
         let route = routes.room(number);
@@ -56,7 +56,7 @@ impl PassAtOnce for WaitingRoomLayer {
         }
         let bypass = BypassRequest {
             method: request.method,
-            host: request.client.host(),
+            host: request.host,
             address: request.client.address,
             query: request.query,
             headers: request.headers,
@@ -73,8 +73,9 @@ impl PassAtOnce for WaitingRoomLayer {
             return None;
         }
         let json_enabled = config.json_response_enabled;
-        let kind = RequestKind::of(request.method, request.headers, json_enabled);
-        let pass = route.room.pass_at_once(&tickets, kind.is_page())?;
+        let is_navigation =
+            || RequestKind::of(request.method, request.headers, json_enabled).is_page();
+        let pass = route.room.pass_at_once(&tickets, is_navigation)?;
         request.connection.set_ticket(true);
         let mut access = entry_of(request);
         access.set_room(route);

@@ -42,15 +42,19 @@ impl RoomHandle {
     pub(super) fn open_valid(&self, values: &[&str], now: Timestamp) -> Option<Ticket> {
         let settings = self.settings.load();
         let ring = self.shared.ring.load();
-        let opened = values
-            .iter()
-            .map(|value| ring.open(value, self.shared.deployment_id, &settings.binding));
+        let open = |value: &&str| {
+            let opened = ring.open(value, self.shared.deployment_id, &settings.binding);
+            opened.ok()
+        };
+        if let [only] = values {
+            return open(only);
+        }
         let rank = |ticket: &Ticket| match self.standing(ticket, now) {
             Standing::Active { ends_at } => (2, ends_at),
             Standing::Waiting => (1, Timestamp(u64::MAX - ticket.bucket.0)),
             Standing::Over => (0, Timestamp::ZERO),
         };
-        opened.filter_map(Result::ok).max_by_key(rank)
+        values.iter().filter_map(open).max_by_key(rank)
     }
 
     pub(super) fn standing(&self, ticket: &Ticket, now: Timestamp) -> Standing {

@@ -70,8 +70,8 @@ mod tests {
     fn a_function_costs_its_own_instructions() {
         let text = |own| {
             format!(
-                "events: Ir\n\nfn=(1) main\n0 {own}\n+3 1\ncfn=(2) malloc\ncalls=3 0 \n0 30\n* 2\n\n\
-                 fn=(2)\n0 30\n"
+                "events: Ir\n\nfn=(1) main\n0 {own}\n+3 1\n\
+                 cfn=(2) malloc\ncalls=3 0 \n0 30\n* 2\n\nfn=(2)\n0 30\n"
             )
         };
         let few = Profile::parse(&text(5));
