@@ -12,7 +12,7 @@ mod names;
 mod trust;
 
 pub use client::{Client, Scheme};
-pub(crate) use headers::{strip_hearsay, strip_own, write, write_element};
+pub(crate) use headers::{is_continued, strip_hearsay, strip_own, write, write_lines};
 pub(crate) use names::is_odd;
 pub use names::is_same;
 pub use trust::TrustedProxies;

@@ -229,7 +229,13 @@ pub fn screen(data: &[u8]) {
 /// if what it sends on is not exactly one request to every reader, or has other headers than the
 /// slow path sends. Any other panic is a defect as well.
 pub fn fast_request(data: &[u8]) {
-    let Some((length, sent_on)) = fast_path::sent_on(data) else {
+    for is_trusted in [false, true] {
+        fast_request_of_peer(data, is_trusted);
+    }
+}
+
+fn fast_request_of_peer(data: &[u8], is_trusted: bool) {
+    let Some((length, sent_on)) = fast_path::sent_on(data, is_trusted) else {
         return;
     };
     let head = &data[..length];
@@ -247,7 +253,7 @@ pub fn fast_request(data: &[u8]) {
     assert_eq!(again, found, "another request is sent on");
     assert_eq!(naive_requests(&sent_on), Some(vec![found]));
     let host = usual.get(HOST).cloned().expect("it has one");
-    fast_path::change_as_usual(&mut usual, host);
+    fast_path::change_as_usual(&mut usual, host, is_trusted);
     assert_eq!(multimap(&headers), multimap(&usual));
 }
 

@@ -69,6 +69,24 @@ impl<'a> Iterator for Values<'a, '_> {
     }
 }
 
+impl DoubleEndedIterator for Values<'_, '_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Map(values) => values.next_back().map(HeaderValue::as_bytes),
+            Self::Lines(lines, name) => lines
+                .rfind(|line| line.name.eq_ignore_ascii_case(name))
+                .map(|line| line.value),
+        }
+    }
+}
+
+/// Returns a value as text, if it is visible ASCII, blanks and tabs.
+pub(crate) fn visible(value: &[u8]) -> Option<&str> {
+    let is_visible = |byte: &u8| matches!(byte, b' '..=b'~' | b'\t');
+    let value = Some(value).filter(|value| value.iter().all(is_visible))?;
+    std::str::from_utf8(value).ok()
+}
+
 #[cfg(test)]
 mod tests {
     use http::header::{ACCEPT, COOKIE, HOST};
@@ -95,6 +113,8 @@ mod tests {
             assert_eq!(view.get(&HOST), Some(&b"a"[..]));
             let cookies: Vec<_> = view.get_all(&COOKIE).collect();
             assert_eq!(cookies, [b"x=1", b"y=2"]);
+            let backwards: Vec<_> = view.get_all(&COOKIE).rev().collect();
+            assert_eq!(backwards, [b"y=2", b"x=1"]);
             assert_eq!(view.get(&ACCEPT), None);
         }
     }

@@ -35,8 +35,7 @@ pub enum FastPathRequest {
     Start,
     /// Left it and its connection to hyper: a header, or the form of the head.
     Header,
-    /// Left it and its connection to hyper: the client is a trusted proxy, or the connection is
-    /// only for an error response.
+    /// Left it and its connection to hyper: the connection is only for an error response.
     Client,
 }
 

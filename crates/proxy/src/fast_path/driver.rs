@@ -28,9 +28,8 @@ use crate::downstream::activity::{Activity, OpenRequest};
 use crate::downstream::connection::Protocols;
 use crate::downstream::observer::{AbortReason, FastPathRequest};
 use crate::downstream::{Arrival, Handler};
-use crate::forwarded::{Client, Scheme};
+use crate::forwarded::{Client, Scheme, TrustedProxies};
 use crate::header_view::HeaderView;
-use crate::intake::Intake;
 use crate::reverse_proxy::{ErrorResponder, OriginOutcome};
 
 /// Most bytes of a head that is mine.
@@ -89,12 +88,28 @@ struct KnownClient {
     lines: Box<[u8]>,
 }
 
-impl From<Client> for KnownClient {
-    fn from(client: Client) -> Self {
-        Self {
-            lines: lines_about(&client),
-            client,
-        }
+impl KnownClient {
+    /// Returns the client of a request; `None` if its host is no value of a header.
+    fn of(
+        arrival: &Arrival,
+        head: &RequestHead<'_>,
+        trusted: &TrustedProxies,
+    ) -> Option<Box<Self>> {
+        let scheme = if arrival.is_encrypted {
+            Scheme::Https
+        } else {
+            Scheme::Http
+        };
+        let host = http::HeaderValue::from_str(head.host).ok()?;
+        let client = Client::of(arrival.peer, scheme, host, head.headers(), trusted);
+        let lines = lines_about(&client, head.headers());
+        Some(Box::new(Self { client, lines }))
+    }
+
+    /// Whether the next request over its connection has the same client. Behind a trusted proxy,
+    /// each request has its own.
+    fn is_also_of(&self, head: &RequestHead<'_>) -> bool {
+        !self.client.has_trusted_peer && self.client.host == head.host
     }
 }
 
@@ -293,12 +308,8 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send> Downstream<'_, I> {
         };
         let read = RequestHead::read(&self.input[..length], &mut lines, limits);
         let read = read.and_then(|head| {
-            let is_same = |known: &KnownClient| known.client.host == head.host;
-            let known = self.client.take().filter(|known| is_same(known));
-            let client = known.or_else(|| {
-                let client = client_of(self.arrival, &head, intake)?;
-                Some(Box::new(client.into()))
-            });
+            let known = self.client.take().filter(|known| known.is_also_of(&head));
+            let client = known.or_else(|| KnownClient::of(self.arrival, &head, intake.trusted()));
             Ok((head, client.ok_or(FastPathRequest::Client)?))
         });
         let decided = read.and_then(|(head, client)| {
@@ -510,7 +521,8 @@ fn decide_about<D: PassAtOnce>(
     };
     let mut for_origin = Buffer::default();
     let out = for_origin.bytes();
-    head.write(out, &known.lines, fast_path.intake.trusted());
+    let about = (&known.client, &*known.lines);
+    head.write(out, about, fast_path.intake.trusted());
     passed.write_headers(out);
     out.extend_from_slice(b"\r\n");
     Ok(Decision::Pass(Outgoing {
@@ -521,25 +533,6 @@ fn decide_about<D: PassAtOnce>(
         is_head,
         wants_close,
     }))
-}
-
-/// Returns the client of a request; `None` if its peer is a trusted proxy.
-fn client_of(arrival: &Arrival, head: &RequestHead<'_>, intake: &Intake) -> Option<Client> {
-    let peer = arrival.peer.ip().to_canonical();
-    if intake.trusted().contains(peer) {
-        return None;
-    }
-    Some(Client {
-        address: peer,
-        scheme: if arrival.is_encrypted {
-            Scheme::Https
-        } else {
-            Scheme::Http
-        },
-        host: http::HeaderValue::from_str(head.host).ok()?,
-        peer,
-        has_trusted_peer: false,
-    })
 }
 
 /// Returns the request as the layers know it; `None` if they would not take it like this.

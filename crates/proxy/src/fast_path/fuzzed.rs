@@ -3,51 +3,58 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use http::{HeaderMap, HeaderValue, Version};
+use ipnet::IpNet;
 
 use super::own_response::{end_head, write_head};
 use super::request_head::{HeadEnd, HeadLimits, HeadSearch, RequestHead, lines_about, no_lines};
 use super::response_body::{BodyReader, Progress};
 use super::response_head::{self, Form, NoHead};
 use crate::forwarded::{self, Client, Scheme, TrustedProxies};
+use crate::header_view::HeaderView;
 use crate::reverse_proxy::hop;
 use crate::{cookies, loops};
 
-fn client(host: HeaderValue) -> Client {
-    let address = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
-    Client {
-        address,
-        scheme: Scheme::Http,
-        host,
-        peer: address,
-        has_trusted_peer: false,
-    }
+const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+
+/// Returns the trusted proxies, of which the peer may be one.
+fn proxies(is_trusted: bool) -> TrustedProxies {
+    TrustedProxies::new(is_trusted.then(|| IpNet::from(PEER)))
+}
+
+fn client<'a>(
+    host: HeaderValue,
+    headers: impl Into<HeaderView<'a>>,
+    trusted: &TrustedProxies,
+) -> Client {
+    Client::of((PEER, 1_000).into(), Scheme::Http, host, headers, trusted)
 }
 
 /// Returns the length of the head at the start of the bytes, and what is sent on; `None` if it is
 /// not mine.
-pub(crate) fn sent_on(bytes: &[u8]) -> Option<(usize, Vec<u8>)> {
+pub(crate) fn sent_on(bytes: &[u8], is_trusted: bool) -> Option<(usize, Vec<u8>)> {
     let HeadEnd::At(length) = HeadSearch::default().look(bytes) else {
         return None;
     };
     let mut lines = no_lines();
     let head = RequestHead::read(&bytes[..length], &mut lines, HeadLimits::NONE).ok()?;
     let host = HeaderValue::from_str(head.host).ok()?;
+    let trusted = proxies(is_trusted);
+    let client = client(host, head.headers(), &trusted);
+    let about = lines_about(&client, head.headers());
     let mut out = Vec::new();
-    head.write(
-        &mut out,
-        &lines_about(&client(host)),
-        &TrustedProxies::default(),
-    );
+    head.write(&mut out, (&client, &about), &trusted);
     out.extend_from_slice(b"\r\n");
     Some((length, out))
 }
 
 /// Changes the headers of a request as the layers and the proxy do.
-pub(crate) fn change_as_usual(headers: &mut HeaderMap, host: HeaderValue) {
-    TrustedProxies::default().strip(headers, false);
+pub(crate) fn change_as_usual(headers: &mut HeaderMap, host: HeaderValue, is_trusted: bool) {
+    let trusted = proxies(is_trusted);
+    let client = client(host, &*headers, &trusted);
+    trusted.strip(headers, client.has_trusted_peer);
     cookies::without(headers, cookies::PREFIX);
     hop::clean_request(headers);
-    forwarded::write(headers, &client(host));
+    forwarded::write(headers, &client);
     hop::via(headers, Version::HTTP_11);
     loops::mark(headers);
 }

@@ -227,9 +227,21 @@ impl<'b> RequestHead<'b> {
         self.target.split_once('?').unwrap_or((self.target, ""))
     }
 
-    /// Appends the head for the origin, without its empty line. The peer is not trusted: what it
-    /// says about the client is left out. `about_client`: see [`lines_about`].
-    pub(super) fn write(&self, out: &mut Vec<u8>, about_client: &[u8], trusted: &TrustedProxies) {
+    /// Appends the head for the origin, without its empty line. What a peer says about the client
+    /// is left out unless it is trusted. `about_client`: see [`lines_about`].
+    pub(super) fn write(
+        &self,
+        out: &mut Vec<u8>,
+        (client, about_client): (&Client, &[u8]),
+        trusted: &TrustedProxies,
+    ) {
+        let is_left_out = |name: &str| {
+            if client.has_trusted_peer {
+                forwarded::is_continued(name)
+            } else {
+                trusted.is_claim(name)
+            }
+        };
         out.extend_from_slice(if self.is_head { b"HEAD " } else { b"GET " });
         out.extend_from_slice(self.target.as_bytes());
         out.extend_from_slice(b" HTTP/1.1\r\nhost: ");
@@ -251,7 +263,7 @@ impl<'b> RequestHead<'b> {
                         out.truncate(start);
                     }
                 }
-                _ if trusted.is_claim(line.name) => {}
+                _ if is_left_out(line.name) => {}
                 _ => copied.add(out, line),
             }
         }
@@ -260,21 +272,11 @@ impl<'b> RequestHead<'b> {
     }
 }
 
-/// Returns the lines that a request of this client gets at last: those about the client, as
-/// `forwarded::write` writes them for a peer that is not trusted, and those about this hop.
-pub(super) fn lines_about(client: &Client) -> Box<[u8]> {
+/// Returns the lines that a request of this client gets at last: those about the client, and those
+/// about this hop. `headers` are those of the request.
+pub(super) fn lines_about(client: &Client, headers: HeaderView<'_>) -> Box<[u8]> {
     let mut lines = Vec::with_capacity(256);
-    lines.extend_from_slice(b"forwarded: ");
-    let address = forwarded::write_element(&mut lines, client);
-    lines.extend_from_slice(b"\r\nx-forwarded-for: ");
-    lines.extend_from_within(address);
-    lines.extend_from_slice(b"\r\n");
-    write_line(
-        &mut lines,
-        "x-forwarded-proto",
-        client.scheme.as_str().as_bytes(),
-    );
-    write_line(&mut lines, "x-forwarded-host", client.host().as_bytes());
+    forwarded::write_lines(&mut lines, client, headers);
     lines.extend_from_slice(b"via: 1.1 anteroom\r\n");
     write_line(&mut lines, loops::NAME, loops::mark_bytes());
     lines.into_boxed_slice()

@@ -2,10 +2,11 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use http::{HeaderMap, HeaderValue};
+use http::HeaderValue;
 
 use super::names::X_FORWARDED_PROTO;
 use super::trust::TrustedProxies;
+use crate::header_view::{HeaderView, visible};
 
 /// Scheme by which the visitor reaches the site.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
@@ -47,13 +48,14 @@ impl Client {
     /// Returns the client of a request with these headers over a connection from `peer` with the
     /// scheme `connection`.
     #[must_use]
-    pub fn of(
+    pub fn of<'a>(
         peer: SocketAddr,
         connection: Scheme,
         host: HeaderValue,
-        headers: &HeaderMap,
+        headers: impl Into<HeaderView<'a>>,
         trusted: &TrustedProxies,
     ) -> Self {
+        let headers = headers.into();
         let peer = peer.ip().to_canonical();
         let has_trusted_peer = trusted.contains(peer);
         let (address, scheme) = if has_trusted_peer {
@@ -80,9 +82,9 @@ impl Client {
 }
 
 /// Returns the scheme that a trusted proxy states; the first entry is the outermost.
-fn forwarded_scheme(headers: &HeaderMap) -> Option<Scheme> {
-    let value = headers.get(X_FORWARDED_PROTO)?;
-    let value = value.to_str().unwrap_or_default();
+fn forwarded_scheme(headers: HeaderView<'_>) -> Option<Scheme> {
+    let value = headers.get(&X_FORWARDED_PROTO)?;
+    let value = visible(value).unwrap_or_default();
     let first = value.split(',').next().unwrap_or_default();
     Some(if first.trim().eq_ignore_ascii_case("https") {
         Scheme::Https

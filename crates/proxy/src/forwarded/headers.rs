@@ -16,6 +16,7 @@ use super::names::{
     X_FORWARDED_FOR, X_FORWARDED_HOST, X_FORWARDED_PROTO, is_disguised, is_double, is_hearsay,
     is_own, remove_where,
 };
+use crate::header_view::HeaderView;
 
 /// Removes every header that begins with `anteroom-`, so that no client can pass itself off as the
 /// gateway. It also removes all spellings that an origin may read as such a header, see `begins`,
@@ -73,7 +74,7 @@ fn forwarded_element(client: &Client) -> (Bytes, Range<usize>) {
 }
 
 /// Appends this hop as an element of `Forwarded`. Returns the range of the bare address.
-pub(crate) fn write_element(out: &mut Vec<u8>, client: &Client) -> Range<usize> {
+fn write_element(out: &mut Vec<u8>, client: &Client) -> Range<usize> {
     // RFC 7239, section 6: an IPv6 address has brackets, and so needs quotes.
     let (before, after): (&[u8], &[u8]) = if client.peer.is_ipv6() {
         (b"for=\"[", b"]\"")
@@ -93,6 +94,46 @@ pub(crate) fn write_element(out: &mut Vec<u8>, client: &Client) -> Range<usize> 
     out.extend_from_slice(b"\";proto=");
     out.extend_from_slice(client.scheme.as_str().as_bytes());
     address
+}
+
+/// Appends the header lines of this hop, as [`write`] puts them into a map: those of a trusted peer
+/// continue what it says in its own `headers`.
+pub(crate) fn write_lines(out: &mut Vec<u8>, client: &Client, headers: HeaderView<'_>) {
+    let begin_list = |out: &mut Vec<u8>, name: &HeaderName| {
+        out.extend_from_slice(name.as_str().as_bytes());
+        out.extend_from_slice(b": ");
+        if client.has_trusted_peer {
+            for line in headers.get_all(name) {
+                out.extend_from_slice(line);
+                out.extend_from_slice(b", ");
+            }
+        }
+    };
+    let is_missing = |name: &HeaderName| !client.has_trusted_peer || headers.get(name).is_none();
+    begin_list(out, &FORWARDED);
+    let address = write_element(out, client);
+    out.extend_from_slice(b"\r\n");
+    begin_list(out, &X_FORWARDED_FOR);
+    out.extend_from_within(address);
+    out.extend_from_slice(b"\r\n");
+    for (name, value) in [
+        (X_FORWARDED_PROTO, client.scheme.as_str().as_bytes()),
+        (X_FORWARDED_HOST, client.host.as_bytes()),
+    ] {
+        if is_missing(&name) {
+            out.extend_from_slice(name.as_str().as_bytes());
+            out.extend_from_slice(b": ");
+            out.extend_from_slice(value);
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+}
+
+/// Whether [`write_lines`] writes this header of a trusted peer anew. Case does not matter.
+pub(crate) fn is_continued(name: &str) -> bool {
+    [FORWARDED, X_FORWARDED_FOR]
+        .iter()
+        .any(|known| name.eq_ignore_ascii_case(known.as_str()))
 }
 
 fn insert(headers: &mut HeaderMap, name: HeaderName, value: Bytes) {

@@ -11,6 +11,7 @@ use ipnet::IpNet;
 
 use super::claims::ProxyHeaders;
 use super::names::{X_FORWARDED_FOR, is_double, is_hearsay_any_case, is_odd, is_own, remove_where};
+use crate::header_view::{HeaderView, visible};
 use crate::loops;
 
 /// Maximum entries of `X-Forwarded-For` that are read, from the right.
@@ -60,11 +61,11 @@ impl TrustedProxies {
     }
 
     /// Returns the right-most address that is not trusted; if all are, the left-most that was read.
-    pub(super) fn client_behind(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+    pub(super) fn client_behind(&self, peer: IpAddr, headers: HeaderView<'_>) -> IpAddr {
         let mut client = peer;
-        let lines = headers.get_all(X_FORWARDED_FOR);
-        // `GetAll` iterates from both ends.
-        let lines = lines.iter().rev().map(|line| line.to_str().unwrap_or("?"));
+        let name = X_FORWARDED_FOR;
+        let lines = headers.get_all(&name).rev();
+        let lines = lines.map(|line| visible(line).unwrap_or("?"));
         let entries = lines.flat_map(|line| line.rsplit(','));
         for entry in entries.take(ENTRIES_MAX) {
             let Some(address) = parse_entry(entry) else {

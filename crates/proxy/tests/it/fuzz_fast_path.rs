@@ -37,6 +37,8 @@ const REQUESTS: Language<'_> = Language {
         b"Cookie: __anteroom_shop=a; b=c\r\n",
         b"X-Forwarded-For: 1.2.3.4\r\n",
         b"x_forwarded_for: 1.2.3.4\r\n",
+        b"X-Forwarded-Proto: https\r\n",
+        b"X-Forwarded-Host: b\r\n",
         b"Forwarded: for=1.2.3.4\r\n",
         b"Anteroom-Visitor: 1\r\n",
         b"X-Real-IP: 1.2.3.4\r\n",

@@ -30,7 +30,8 @@ fn sent_on(head: &str) -> Option<String> {
         has_trusted_peer: false,
     };
     let mut out = Vec::new();
-    head.write(&mut out, &lines_about(&client), &TrustedProxies::default());
+    let about = lines_about(&client, head.headers());
+    head.write(&mut out, (&client, &about), &TrustedProxies::default());
     Some(String::from_utf8(out).unwrap())
 }
 
@@ -163,6 +164,29 @@ fn what_is_no_get_is_known_before_its_end() {
 }
 
 #[test]
+fn the_chain_of_a_trusted_proxy_is_continued() {
+    let head = "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-For: 1.2.3.4\r\n\
+                x-real-ip: 1.2.3.4\r\nForwarded: for=x\r\nX-Forwarded-For: 192.0.2.8\r\n\
+                X-Forwarded-Proto: https\r\n\r\n";
+    let mut lines = no_lines();
+    let head = RequestHead::read(head.as_bytes(), &mut lines, LIMITS).unwrap();
+    let trusted = TrustedProxies::new(["192.0.2.0/24".parse().unwrap()]);
+    let peer = "192.0.2.7:80".parse().unwrap();
+    let host = HeaderValue::from_static("a");
+    let client = Client::of(peer, Scheme::Http, host, head.headers(), &trusted);
+    assert_eq!(client.address, IpAddr::V4(Ipv4Addr::new(1, 2, 3, 4)));
+    let about = lines_about(&client, head.headers());
+    let mut out = Vec::new();
+    head.write(&mut out, (&client, &about), &trusted);
+    let text = String::from_utf8(out).unwrap();
+    let expected = "GET / HTTP/1.1\r\nhost: a\r\nx-real-ip: 1.2.3.4\r\nX-Forwarded-Proto: https\r\n\
+                    forwarded: for=x, for=192.0.2.7;host=\"a\";proto=https\r\n\
+                    x-forwarded-for: 1.2.3.4, 192.0.2.8, 192.0.2.7\r\nx-forwarded-host: a\r\n\
+                    via: 1.1 anteroom\r\n";
+    assert!(text.starts_with(expected), "{text}");
+}
+
+#[test]
 fn an_ipv6_address_is_quoted() {
     let peer: IpAddr = "2001:db8::1".parse().unwrap();
     let client = Client {
@@ -172,7 +196,7 @@ fn an_ipv6_address_is_quoted() {
         peer,
         has_trusted_peer: false,
     };
-    let text = String::from_utf8(lines_about(&client).into()).unwrap();
+    let text = String::from_utf8(lines_about(&client, HeaderView::of_lines(&[])).into()).unwrap();
     assert!(
         text.contains("forwarded: for=\"[2001:db8::1]\";host=\"a\";proto=http\r\n"),
         "{text}"

@@ -36,12 +36,13 @@ struct Stage {
 }
 
 impl Stage {
-    async fn start(fast_path: bool) -> Self {
+    async fn start(fast_path: bool, trusts_peers: bool) -> Self {
         let origin = Origin::new().await;
         let seen = Arc::new(Mutex::new(Vec::new()));
         let scripted = Arc::new(Mutex::new(Scripted::default()));
         let setup = Setup {
             fast_path,
+            trusts_peers,
             ..Setup::default()
         };
         let gateway = gateway(setup, origin.address).await;
@@ -186,10 +187,10 @@ struct Pair {
 }
 
 impl Pair {
-    fn start() -> Self {
+    fn start(trusts_peers: bool) -> Self {
         let runtime = Runtime::new().unwrap();
-        let fast = runtime.block_on(Stage::start(true));
-        let usual = runtime.block_on(Stage::start(false));
+        let fast = runtime.block_on(Stage::start(true, trusts_peers));
+        let usual = runtime.block_on(Stage::start(false, trusts_peers));
         Self {
             runtime,
             fast,
@@ -245,7 +246,9 @@ const LINES: &[&str] = &[
     "Cookie: __anteroom_shop=ticket",
     "cookie: c=3",
     "X-Forwarded-For: 203.0.113.9",
+    "x-forwarded-for: 198.51.100.4, 127.0.0.1",
     "X-Forwarded-Proto: https",
+    "X-Forwarded-Host: front.example",
     "Forwarded: for=203.0.113.9",
     "X-Real-IP: 203.0.113.9",
     "x_forwarded_for: 203.0.113.9",
@@ -407,7 +410,17 @@ fn responses() -> impl Strategy<Value = (Scripted, bool)> {
 
 #[test]
 fn both_paths_read_requests_alike() {
-    let pair = Pair::start();
+    compare_requests(false);
+}
+
+/// Compares what such a proxy says about the client, which is continued.
+#[test]
+fn both_paths_read_requests_of_a_trusted_proxy_alike() {
+    compare_requests(true);
+}
+
+fn compare_requests(are_trusted: bool) {
+    let pair = Pair::start(are_trusted);
     let plain = Scripted {
         pieces: vec![b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nDate: now\r\n\r\nok".to_vec()],
         closes: false,
@@ -417,7 +430,7 @@ fn both_paths_read_requests_alike() {
 
 #[test]
 fn both_paths_read_responses_alike() {
-    let pair = Pair::start();
+    let pair = Pair::start(false);
     run_cases(responses(), |(response, is_head)| {
         let method = if is_head { "HEAD" } else { "GET" };
         let request = format!("{method} /a HTTP/1.1\r\nHost: shop.example\r\n\r\n");
@@ -428,7 +441,7 @@ fn both_paths_read_responses_alike() {
 /// The list of a plain gateway's requests, to see that the fast path is taken at all.
 #[test]
 fn a_plain_request_keeps_its_case_only_on_the_fast_path() {
-    let pair = Pair::start();
+    let pair = Pair::start(false);
     let request = b"GET / HTTP/1.1\r\nHost: a\r\nX-Case: 1\r\n\r\n";
     let plain = Scripted {
         pieces: vec![b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec()],

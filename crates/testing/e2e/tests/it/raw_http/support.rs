@@ -36,6 +36,8 @@ pub(crate) struct Setup {
     pub(crate) tls: Option<Tls>,
     /// Whether plain requests take the fast path.
     pub(crate) fast_path: bool,
+    /// Whether the peers of the tests are trusted proxies.
+    pub(crate) trusts_peers: bool,
 }
 
 const ROOM: &str = "[[room]]\nname = \"shop\"\norigin = \"http://127.0.0.1:3000\"\n\
@@ -53,6 +55,7 @@ impl Default for Setup {
             },
             tls: None,
             fast_path: true,
+            trusts_peers: false,
         }
     }
 }
@@ -107,7 +110,8 @@ pub(crate) async fn gateway(setup: Setup, origin: SocketAddr) -> Gateway {
         ConnectionTable::with_limit(setup.sizes.connections),
         Arc::new(Unobserved),
     );
-    let trusted = TrustedProxies::default();
+    let here = setup.trusts_peers.then(|| "127.0.0.0/8".parse().unwrap());
+    let trusted = TrustedProxies::new(here);
     let intake = Intake::new(&setup.sizes, trusted);
     let handler = Checked::new(intake, service, decider);
     let server = server.with_tls(setup.tls);
