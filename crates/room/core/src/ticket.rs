@@ -19,9 +19,6 @@ pub const SEATS_MAX: usize = 4;
 /// would be valid for longer than a session.
 pub const CLOCK_TOLERANCE: DurationMs = DurationMs(500);
 
-/// Vain waits in a row from which on the next slot is kept for a visitor who refreshes slowly.
-pub const VAIN_WAITS_MAX: u8 = 2;
-
 /// State that a visitor carries, waiting or accepted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Ticket {
@@ -37,9 +34,6 @@ pub struct Ticket {
     pub first_seat: Option<FirstSeat>,
     /// Whether the visitor let a turn pass. It gets one more.
     pub has_missed_turn: bool,
-    /// Waits of a late request for its turn that were in vain, in a row: at most
-    /// [`VAIN_WAITS_MAX`].
-    pub vain_waits: u8,
     /// Time until which some node counts it as waiting; `None` if none does.
     pub counted_until: Option<Timestamp>,
     /// Announcement to the visitor while it waited.
@@ -229,7 +223,6 @@ impl Ticket {
             accepted_at: None,
             first_seat: None,
             has_missed_turn: true,
-            vain_waits: 0,
             counted_until: None,
             announced: Announced::default(),
             unseen_loss: None,
@@ -280,7 +273,6 @@ mod tests {
             accepted_at: Some(Timestamp(last_check_in_at)),
             first_seat: None,
             has_missed_turn: false,
-            vain_waits: 0,
             counted_until: None,
             announced: Announced::default(),
             unseen_loss: None,

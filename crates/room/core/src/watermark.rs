@@ -144,33 +144,25 @@ pub fn people(count: i64) -> u32 {
 }
 
 impl Watermark {
-    /// Returns the newest bucket up to which the waiting visitors take `slots`.
-    ///
-    /// The last bucket may have more visitors than there are slots left, and is served in part. So
-    /// no slot is kept for those of earlier buckets who do not come. Behind the first
-    /// [`EXACT_RANKS`] buckets all visitors up to the watermark fit: a group of buckets that is
-    /// served in part would admit its newest ones first. The watermark may fall from one
-    /// computation to the next.
+    /// Returns the newest bucket such that everyone waiting at or before it fits into `slots`. It
+    /// is never older than the oldest bucket with a waiting visitor: more arrivals in one second
+    /// than `slots` are served in part. It may fall from one computation to the next.
     #[must_use]
     pub fn of(waiting: &WaitingCounts, slots: u32) -> Self {
         if slots == 0 {
             return Self::Nobody;
         }
-        let slots = i64::from(slots);
-        let mut taken = 0i64;
+        let mut fitting = 0i64;
         let mut newest = None;
-        let buckets = waiting.iter().filter(|(_, count)| *count > 0);
-        for (at, (bucket, count)) in buckets.enumerate() {
-            let before = taken;
-            taken = taken.saturating_add(count);
-            let is_in_part = before < slots && at < EXACT_RANKS;
-            if taken > slots && !is_in_part {
-                return newest.map_or(Self::UpTo(bucket), Self::UpTo);
+        for (bucket, count) in waiting.iter().filter(|(_, count)| *count > 0) {
+            fitting = fitting.saturating_add(count);
+            if fitting > slots.into() {
+                return Self::UpTo(newest.unwrap_or(bucket));
             }
             newest = Some(bucket);
         }
         match newest {
-            Some(bucket) if taken >= slots => Self::UpTo(bucket),
+            Some(bucket) if fitting == slots.into() => Self::UpTo(bucket),
             _ => Self::Open,
         }
     }
@@ -209,8 +201,8 @@ mod tests {
     }
 
     #[test]
-    fn the_last_second_may_be_served_in_part() {
-        check(&[(1, 3), (2, 3), (3, 3)], 7, Watermark::UpTo(Timestamp(3)));
+    fn everyone_at_or_before_the_watermark_fits() {
+        check(&[(1, 3), (2, 3), (3, 3)], 7, Watermark::UpTo(Timestamp(2)));
         check(&[(1, 3), (2, 3), (3, 3)], 6, Watermark::UpTo(Timestamp(2)));
     }
 
@@ -242,17 +234,6 @@ mod tests {
         check(&[(1, 3), (2, 3)], 6, Watermark::UpTo(Timestamp(2)));
         check(&[(1, 3), (2, 3)], 7, Watermark::Open);
         check(&[], 1, Watermark::Open);
-    }
-
-    /// The newest of a group would enter before its oldest.
-    #[test]
-    fn behind_the_exact_seconds_everyone_up_to_the_watermark_fits() {
-        let waiting: WaitingCounts = (1..=40).map(|n| (Timestamp(n), 3)).collect();
-        for (slots, newest) in [(94, 32), (96, 32), (98, 32), (99, 33), (119, 39)] {
-            let expected = Watermark::UpTo(Timestamp(newest));
-            assert_eq!(Watermark::of(&waiting, slots), expected, "{slots}");
-        }
-        assert_eq!(Watermark::of(&waiting, 121), Watermark::Open);
     }
 
     #[test]

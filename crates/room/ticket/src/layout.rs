@@ -9,9 +9,6 @@
 //! and the time of admission in it (4), reason of a rise (1). Times are in seconds after the
 //! bucket; 0 is none.
 //!
-//! Flags: kind of the first seat (1, 4, 8), announcement (2), missed turn (16), unseen loss (32),
-//! and the number of vain waits in a row (64, 128).
-//!
 //! Unseen loss: kind (1), time (8) and the last request before it (8, 0 = not needed).
 //!
 //! Version 1 has neither `counted until` nor an announcement. It is still read, so that visitors
@@ -22,7 +19,7 @@ use std::num::NonZeroU32;
 use anteroom_room::id::{DataCenterId, DeploymentId, Epoch, VisitorId};
 use anteroom_room::queue_position::{Loss, Rise};
 use anteroom_room::ticket::{
-    AfterArrival, Announced, FirstSeat, Promise, SEATS_MAX, Seat, Seats, Ticket, VAIN_WAITS_MAX,
+    AfterArrival, Announced, FirstSeat, Promise, SEATS_MAX, Seat, Seats, Ticket,
 };
 use anteroom_room::time::Timestamp;
 use anteroom_room::waiting::COUNT_GRAIN;
@@ -36,9 +33,6 @@ const FLAG_TURN: u8 = 4;
 const FLAG_EXTENDED_TURN: u8 = 8;
 const FLAG_MISSED_TURN: u8 = 16;
 const FLAG_UNSEEN_LOSS: u8 = 32;
-/// Lower of the two bits that count vain waits.
-const FLAG_VAIN_WAIT: u8 = 64;
-const VAIN_WAITS: u8 = 3 * FLAG_VAIN_WAIT;
 const ANNOUNCED_BYTES: usize = 4 * 4 + 1;
 const LOSS_BYTES: usize = 1 + 8 + 8;
 const SEAT_BYTES: usize = 16;
@@ -68,8 +62,7 @@ pub(crate) fn write(deployment: DeploymentId, ticket: &Ticket) -> ([u8; CONTENT_
     let flags = first_seat
         | flag(has_announced, FLAG_ANNOUNCED)
         | flag(ticket.has_missed_turn, FLAG_MISSED_TURN)
-        | flag(ticket.unseen_loss.is_some(), FLAG_UNSEEN_LOSS)
-        | (ticket.vain_waits.min(VAIN_WAITS_MAX) * FLAG_VAIN_WAIT);
+        | flag(ticket.unseen_loss.is_some(), FLAG_UNSEEN_LOSS);
     writer.put(&[VERSION]);
     writer.put(&deployment.0.to_le_bytes());
     writer.put(&ticket.visitor.0);
@@ -127,11 +120,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(DeploymentId, Ticket), NoTicket> {
     if flags & FLAG_ANNOUNCED != 0 && !has_count {
         return Err(NoTicket);
     }
-    let vain_waits = (flags & VAIN_WAITS) / FLAG_VAIN_WAIT;
-    if vain_waits > VAIN_WAITS_MAX {
-        return Err(NoTicket);
-    }
-    let first_seat = match flags & (FLAG_NEWCOMER | FLAG_TURN | FLAG_EXTENDED_TURN) {
+    let first_seat = match flags & !(FLAG_ANNOUNCED | FLAG_MISSED_TURN | FLAG_UNSEEN_LOSS) {
         0 => None,
         FLAG_NEWCOMER => Some(FirstSeat::Newcomer),
         FLAG_TURN => Some(FirstSeat::Turn),
@@ -160,7 +149,6 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(DeploymentId, Ticket), NoTicket> {
         accepted_at,
         first_seat,
         has_missed_turn: flags & FLAG_MISSED_TURN != 0,
-        vain_waits,
         counted_until: counted_until(last_check_in_at, steps),
         announced,
         unseen_loss,
@@ -337,7 +325,6 @@ mod tests {
             accepted_at: None,
             first_seat: None,
             has_missed_turn: false,
-            vain_waits: 0,
             counted_until,
             announced: Announced::default(),
             unseen_loss: None,
@@ -418,20 +405,9 @@ mod tests {
             }
         }
         let (mut bytes, length) = write(DeploymentId(1), &waiting(None));
-        for flags in [FLAG_TURN | FLAG_NEWCOMER, VAIN_WAITS] {
+        for flags in [FLAG_TURN | FLAG_NEWCOMER, 64, 128] {
             bytes[49] = flags;
             assert_eq!(read(&bytes[..length]), Err(NoTicket), "{flags}");
-        }
-    }
-
-    #[test]
-    fn a_ticket_counts_vain_waits() {
-        for vain_waits in 0..=VAIN_WAITS_MAX {
-            let ticket = Ticket {
-                vain_waits,
-                ..waiting(None)
-            };
-            assert_eq!(read_back(&ticket), ticket);
         }
     }
 

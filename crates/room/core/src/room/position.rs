@@ -1,7 +1,6 @@
 //! Reply to a waiting visitor: position, estimate, refresh interval.
 
 use super::announcement::is_counted;
-use super::slow_refresh::vain_waits;
 use super::{Room, TurnWait, Verdict, Visit};
 use crate::estimate::{
     PAGE_RELOAD, REFRESH_AFTER_FIRST, REFRESH_AFTER_LAST, refresh_after, refresh_before_turn,
@@ -61,10 +60,7 @@ impl Room {
             ask_after
         };
         let ask_after = self.soon_enough(ask_after);
-        let vain_waits = visit
-            .ticket
-            .map_or(0, |ticket| vain_waits(&ticket, visit.turn_wait, now));
-        let counted_until = self.count(visit, (rank, vain_waits), ask_after, now);
+        let counted_until = self.count(visit, rank, ask_after, now);
         let are_all_counted = is_counted(arrived_at, now) && now >= self.counting_until;
         let is_counted = !has_order || are_all_counted;
         let announced = if has_order && is_counted {
@@ -101,7 +97,6 @@ impl Room {
             accepted_at: None,
             first_seat: None,
             has_missed_turn: visit.ticket.is_some_and(|ticket| ticket.has_missed_turn),
-            vain_waits,
             counted_until,
             announced,
             unseen_loss: None,
@@ -135,7 +130,7 @@ impl Room {
     fn count(
         &mut self,
         visit: Visit,
-        (rank, vain_waits): (Timestamp, u8),
+        rank: Timestamp,
         ask_after: DurationMs,
         now: Timestamp,
     ) -> Option<Timestamp> {
@@ -143,9 +138,6 @@ impl Room {
         if self.has_left {
             // Nobody would learn that it is counted here.
             return ticket.counted_until;
-        }
-        if let Some(interval) = self.kept_interval(visit, rank, vain_waits, now) {
-            return Some(self.waiting.handle_refresh(&ticket, rank, interval, now));
         }
         if visit.turn_wait == TurnWait::InVain && !visit.gets_page {
             // It will ask again late, like this time. A slot that comes free is for others.

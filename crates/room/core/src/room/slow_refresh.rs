@@ -4,15 +4,11 @@
 //! before it asks. If the queue counted it until it asks, slots would be empty for up to a minute,
 //! and in vain if it has left. So its request waits a few seconds for the next slot, which is its
 //! own by the order of arrival.
-//!
-//! If slots come free in step with its requests, always just after such a wait, others would take
-//! them for ever. So after two vain waits in a row the first in line counts until its next request,
-//! as it keeps its interval. That may leave a slot empty for so long, of one visitor at a time.
 
 use super::{Room, TurnWait, Visit};
 use crate::estimate::{AT_THE_FRONT, refresh_before_turn};
 use crate::rules::QueueingMethod;
-use crate::ticket::{Ticket, VAIN_WAITS_MAX};
+use crate::ticket::Ticket;
 use crate::time::{DurationMs, Timestamp};
 use crate::watermark::people_before;
 
@@ -23,49 +19,7 @@ pub const TURN_WAIT_MAX: DurationMs = DurationMs(10_000);
 /// them to a distant root.
 const COUNTS_FOR: DurationMs = DurationMs(2_000);
 
-/// Longest interval for which a slot is kept: pages in the background refresh once a minute.
-const KEPT_INTERVAL_MAX: DurationMs = DurationMs::from_secs(65);
-
-/// Returns the number of vain waits in a row of a visitor who is queued, with this wait.
-pub(super) fn vain_waits(ticket: &Ticket, turn_wait: TurnWait, now: Timestamp) -> u8 {
-    if now.since(ticket.last_check_in_at) < TURN_WAIT_MAX {
-        return 0;
-    }
-    // A slot was kept for it, and it came too late: it does not keep its interval.
-    let kept_until = ticket.counted_until.unwrap_or(Timestamp::NEVER);
-    let before = match ticket.vain_waits {
-        VAIN_WAITS_MAX.. if kept_until <= now => 0,
-        before => before,
-    };
-    let this = u8::from(turn_wait == TurnWait::InVain);
-    (before + this).min(VAIN_WAITS_MAX)
-}
-
 impl Room {
-    /// Returns the refresh interval of a visitor who keeps the next slot, less what a count lasts
-    /// beyond it; `None` for others.
-    pub(super) fn kept_interval(
-        &self,
-        visit: Visit,
-        rank: Timestamp,
-        vain_waits: u8,
-        now: Timestamp,
-    ) -> Option<DurationMs> {
-        let ticket = visit.ticket?;
-        let is_first = self.oldest_waiting().is_none_or(|oldest| rank <= oldest);
-        let has_order = self.rules.queueing_method == QueueingMethod::Fifo;
-        if vain_waits < VAIN_WAITS_MAX || visit.gets_page || !is_first || !has_order {
-            return None;
-        }
-        let waited = match visit.turn_wait {
-            TurnWait::InVain => TURN_WAIT_MAX,
-            _ => DurationMs::ZERO,
-        };
-        let interval = now.since(ticket.last_check_in_at).less(waited);
-        // The interval is what the visitor keeps, and not what it was told: it is hardly later.
-        Some(DurationMs(interval.min(KEPT_INTERVAL_MAX).0 / 5 * 4))
-    }
-
     /// Whether a visitor with this ticket refreshes so slowly that it would miss its turn.
     pub(super) fn refreshes_slowly(&mut self, ticket: &Ticket, now: Timestamp) -> bool {
         now.since(ticket.last_check_in_at) >= TURN_WAIT_MAX && !self.waiting.is_counted(ticket, now)

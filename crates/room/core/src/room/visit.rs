@@ -203,7 +203,6 @@ impl Room {
             counted_until: None,
             announced: Announced::default(),
             unseen_loss: None,
-            vain_waits: 0,
             seats,
             ..ticket
         })
@@ -322,7 +321,6 @@ impl Room {
             accepted_at: Some(now),
             first_seat,
             has_missed_turn: visit.ticket.is_some_and(|ticket| ticket.has_missed_turn),
-            vain_waits: 0,
             counted_until: None,
             announced: Announced::default(),
             unseen_loss: None,

@@ -139,7 +139,6 @@ impl Checkers {
 
     /// Records an admission of a waiting visitor.
     pub(crate) fn handle_wait_over(&mut self, visitor: VisitorId, is_copy: bool, now: Timestamp) {
-        self.handle_no_kept_slot(visitor);
         let counts = &mut self.counts;
         let known = counts.waiting.remove(&visitor);
         if is_copy || known.is_none() {
@@ -152,14 +151,12 @@ impl Checkers {
 
     /// Records a response to a visitor who is expected late, and does not count until then.
     pub(crate) fn handle_pause(&mut self, visitor: VisitorId) {
-        self.handle_no_kept_slot(visitor);
         self.counts.waiting.remove(&visitor);
     }
 
     /// Records that a visitor left the queue. It need not be counted any more. A node that does not
     /// know of it counts the visitor until it is overdue.
     pub(crate) fn handle_left_queue(&mut self, visitor: VisitorId, now: Timestamp) {
-        self.handle_no_kept_slot(visitor);
         if let Some(waits) = self.counts.waiting.get_mut(&visitor) {
             waits.due_at = waits.due_at.min(now);
         }

@@ -1,9 +1,7 @@
 //! Checker of invariant 6: after a fault, leases are returned, intervals are freed, and admissions
 //! continue.
 
-use std::collections::BTreeMap;
-
-use anteroom_room::id::{DataCenterId, VisitorId};
+use anteroom_room::id::DataCenterId;
 use anteroom_room::ledger::Ledger;
 use anteroom_room::time::{DurationMs, Timestamp};
 
@@ -65,8 +63,6 @@ pub(super) struct Recovery {
     spare_since: Option<Timestamp>,
     /// Time since which a slot has been free without an admission.
     unused_since: Option<Timestamp>,
-    /// Visitors who keep a slot until they send their next request, at most until then.
-    kept: BTreeMap<VisitorId, Timestamp>,
     has_complained: bool,
     admitted_at: Option<Timestamp>,
 }
@@ -81,16 +77,6 @@ impl Recovery {
 }
 
 impl Checkers {
-    /// Records that the next slot may be kept for this visitor, because it refreshes slowly.
-    pub(crate) fn handle_kept_slot(&mut self, visitor: VisitorId, until: Timestamp) {
-        self.recovery.kept.insert(visitor, until);
-    }
-
-    /// Records that no slot is kept for this visitor any more.
-    pub(super) fn handle_no_kept_slot(&mut self, visitor: VisitorId) {
-        self.recovery.kept.remove(&visitor);
-    }
-
     /// Returns the time of the newest admission.
     pub(crate) fn newest_admission(&self) -> Option<Timestamp> {
         self.recovery.admitted_at
@@ -194,9 +180,7 @@ impl Checkers {
     fn watch_unused_slots(&mut self, observation: Observation<'_>, now: Timestamp) {
         let root = observation.root;
         let at = root.clock_at();
-        self.recovery.kept.retain(|_, until| *until > now);
-        let kept = u32::try_from(self.recovery.kept.len()).unwrap_or(u32::MAX);
-        let has_slot = root.seats_to_admit() > kept && root.admissions_free(at, at.minute()) > kept;
+        let has_slot = root.seats_to_admit() > 0 && root.admissions_free(at, at.minute()) > 0;
         // Without requests the root reserves no slot.
         let may_go_on = observation.is_open && observation.asking > 0 && self.is_calm(now);
         if has_slot && may_go_on {

@@ -4,7 +4,7 @@ use anteroom_room::id::VisitorId;
 use anteroom_room::order;
 use anteroom_room::queue_position::QueueReason;
 use anteroom_room::rules::{AllocationKind, QueueingMethod};
-use anteroom_room::ticket::{Ticket, VAIN_WAITS_MAX};
+use anteroom_room::ticket::Ticket;
 use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_room::watermark::Watermark;
 
@@ -183,16 +183,6 @@ impl Simulation {
         }
         let (now, is_copy) = (self.now, !request.role.is_own());
         match reply {
-            NodeReply::Queue(Some(ticket), _) if ticket.vain_waits == VAIN_WAITS_MAX => {
-                let visitor = ticket.visitor;
-                let Some(until) = ticket.counted_until else {
-                    return self.checkers.handle_pause(visitor);
-                };
-                // The next slot may be kept for it, for the interval that it keeps.
-                let interval = DurationMs(until.since(now).0 / 5 * 4).less(DurationMs(1_000));
-                self.note_counted(request, visitor, interval);
-                self.checkers.handle_kept_slot(visitor, until);
-            }
             NodeReply::Queue(Some(ticket), _) if request.has_waited_in_vain => {
                 self.checkers.handle_pause(ticket.visitor);
             }
