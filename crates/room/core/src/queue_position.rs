@@ -15,7 +15,8 @@ pub struct QueuePosition {
     pub people_waiting: u32,
     /// Estimated wait; `None` if nothing is known of it.
     pub wait: Option<WaitRange>,
-    /// Time until the next refresh; `None` if a refresh is of no use (`reject`).
+    /// Time until the next refresh; `None` if a refresh is of no use (`reject`). Zero: the request
+    /// waited for the turn, and the next one is to follow at once.
     pub refresh_after: Option<DurationMs>,
     /// Time of the visitor's arrival.
     pub arrived_at: Timestamp,

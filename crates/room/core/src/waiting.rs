@@ -299,6 +299,12 @@ impl WaitingBook {
         self.counted_until(ticket, now) > now
     }
 
+    /// Whether a visitor with this ticket is counted now because of another request with it.
+    pub fn is_counted_anew(&mut self, ticket: &Ticket, now: Timestamp) -> bool {
+        let until = self.counted_until(ticket, now);
+        until > now && ticket.counted_until.is_none_or(|written| until > written)
+    }
+
     /// Returns the time until which a visitor with this ticket is counted; in the past or now if it
     /// is not.
     fn counted_until(&mut self, ticket: &Ticket, now: Timestamp) -> Timestamp {

@@ -71,6 +71,8 @@ pub(crate) struct Visitor {
     pub(crate) is_no_show: bool,
     pub(crate) is_away: bool,
     pub(crate) is_throttled: bool,
+    /// Whether it is a program with an interval of its own, and no page that asks again at once.
+    pub(crate) keeps_interval: bool,
     /// Whether its next request is for more time for its turn.
     pub(crate) wants_extension: bool,
     pub(crate) logs_out: bool,
@@ -153,6 +155,7 @@ impl Population {
             // No draw, so that the others stay as they are.
             is_away: behaviour.away > 0.0 && rng.chance(behaviour.away),
             is_throttled: behaviour.throttled > 0.0 && rng.chance(behaviour.throttled),
+            keeps_interval: behaviour.throttled > 0.0 && rng.chance(0.25),
             wants_extension: false,
             rng,
         }

@@ -1,7 +1,7 @@
 //! Reply to a waiting visitor: position, estimate, refresh interval.
 
 use super::announcement::is_counted;
-use super::{Room, TurnWait, Verdict, Visit};
+use super::{Room, Verdict, Visit};
 use crate::estimate::{
     PAGE_RELOAD, REFRESH_AFTER_FIRST, REFRESH_AFTER_LAST, refresh_after, refresh_before_turn,
 };
@@ -59,8 +59,14 @@ impl Room {
         } else {
             ask_after
         };
-        let ask_after = self.soon_enough(ask_after);
-        let counted_until = self.count(visit, rank, ask_after, now);
+        let asks_at_once = self.asks_at_once(visit, now);
+        let ask_after = if asks_at_once {
+            DurationMs::ZERO
+        } else {
+            self.soon_enough(ask_after)
+        };
+        let is_late = is_moving(reason) && self.is_late_again(visit, ask_after, now);
+        let counted_until = self.count(visit, (rank, is_late), ask_after, now);
         let are_all_counted = is_counted(arrived_at, now) && now >= self.counting_until;
         let is_counted = !has_order || are_all_counted;
         let announced = if has_order && is_counted {
@@ -97,6 +103,7 @@ impl Room {
             accepted_at: None,
             first_seat: None,
             has_missed_turn: visit.ticket.is_some_and(|ticket| ticket.has_missed_turn),
+            asks_at_once,
             counted_until,
             announced,
             unseen_loss: None,
@@ -130,7 +137,7 @@ impl Room {
     fn count(
         &mut self,
         visit: Visit,
-        rank: Timestamp,
+        (rank, is_late): (Timestamp, bool),
         ask_after: DurationMs,
         now: Timestamp,
     ) -> Option<Timestamp> {
@@ -139,7 +146,7 @@ impl Room {
             // Nobody would learn that it is counted here.
             return ticket.counted_until;
         }
-        if visit.turn_wait == TurnWait::InVain && !visit.gets_page {
+        if is_late {
             // It will ask again late, like this time. A slot that comes free is for others.
             if self.waiting.handle_pause(&ticket, rank, now) {
                 self.snapshot.take_waiting(rank);
@@ -245,7 +252,7 @@ impl Room {
 }
 
 /// Whether the room admits visitors at present.
-const fn is_moving(reason: QueueReason) -> bool {
+pub(super) const fn is_moving(reason: QueueReason) -> bool {
     matches!(reason, QueueReason::Full | QueueReason::NotYourTurn)
 }
 

@@ -3,7 +3,8 @@
 //! Such a visitor would never find a free slot: others refresh every two seconds and take each one
 //! before it asks. If the queue counted it until it asks, slots would be empty for up to a minute,
 //! and in vain if it has left. So its request waits a few seconds for the next slot, which is its
-//! own by the order of arrival.
+//! own by the order of arrival. The next request follows at once: the browser delays timers, and no
+//! responses. So a page in the background always has a request that waits.
 
 use super::{Room, TurnWait, Visit};
 use crate::estimate::{AT_THE_FRONT, refresh_before_turn};
@@ -22,7 +23,44 @@ const COUNTS_FOR: DurationMs = DurationMs(2_000);
 impl Room {
     /// Whether a visitor with this ticket refreshes so slowly that it would miss its turn.
     pub(super) fn refreshes_slowly(&mut self, ticket: &Ticket, now: Timestamp) -> bool {
-        now.since(ticket.last_check_in_at) >= TURN_WAIT_MAX && !self.waiting.is_counted(ticket, now)
+        let after = now.since(ticket.last_check_in_at);
+        let is_late = after >= TURN_WAIT_MAX && !self.waiting.is_counted(ticket, now);
+        is_late || (ticket.asks_at_once && after < COUNTS_FOR)
+    }
+
+    /// Whether the next request of a visitor, which waited for its turn, is to follow at once.
+    ///
+    /// Too many may wait already. Then no request has waited, and none follows at once, or a client
+    /// would ask all the time.
+    pub(super) fn asks_at_once(&self, visit: Visit, now: Timestamp) -> bool {
+        let has_waited = |ticket: Ticket| now.since(ticket.last_check_in_at) >= COUNTS_FOR;
+        visit.turn_wait == TurnWait::InVain
+            && !visit.gets_page
+            && self.rules.queueing_method == QueueingMethod::Fifo
+            && visit.ticket.is_some_and(has_waited)
+    }
+
+    /// Whether a visitor was late, and will be: it is to refresh sooner than it does. It has no
+    /// slot meanwhile, and ends no wait of others behind it.
+    pub(super) fn is_late_again(
+        &mut self,
+        visit: Visit,
+        ask_after: DurationMs,
+        now: Timestamp,
+    ) -> bool {
+        let Some(ticket) = visit.ticket.filter(|_| !visit.gets_page) else {
+            return false;
+        };
+        let is_late = match visit.turn_wait {
+            TurnWait::InVain => true,
+            TurnWait::Possible => {
+                let has_order = self.rules.queueing_method == QueueingMethod::Fifo;
+                // A copy of the ticket may wait.
+                has_order && !self.waiting.is_counted_anew(&ticket, now)
+            }
+            TurnWait::No | TurnWait::Begun => false,
+        };
+        is_late && (DurationMs(1)..TURN_WAIT_MAX).contains(&ask_after)
     }
 
     /// Whether the turn of such a visitor is near, or it is the first, so that its request waits.
@@ -34,7 +72,7 @@ impl Room {
         let Some(ticket) = visit.ticket.filter(|_| may_wait && is_open) else {
             return false;
         };
-        if !is_begun && self.waiting.is_counted(&ticket, now) {
+        if !is_begun && self.waiting.is_counted_anew(&ticket, now) {
             // A copy of the ticket waits already.
             return false;
         }
@@ -49,20 +87,17 @@ impl Room {
             return false;
         }
         // It may hang up at any time, so it counts from one reply of the parent to the next.
-        if !self.waiting.is_counted(&ticket, now + COUNTS_FOR) {
+        if !is_begun || !self.waiting.is_counted(&ticket, now + COUNTS_FOR) {
             self.waiting.handle_refresh(&ticket, rank, COUNTS_FOR, now);
         }
         true
     }
 
-    /// Whether the turn of a visitor of this rank may come while its request waits.
+    /// Whether the turn of a visitor of this rank may come while its request waits. Those ahead may
+    /// not come, if they are as slow as it is. Then a slot that is free, or comes free, is its own.
     fn is_turn_near(&self, rank: Timestamp) -> bool {
         let ahead = people_before(&self.snapshot.queue, rank);
-        let free = self.snapshot.seats_free;
-        // A free slot is kept for those ahead. They may not come, and then it is this visitor's:
-        // several in a row may be as slow as it is.
-        (free > 0 && ahead < free.saturating_add(AT_THE_FRONT))
-            || ahead == 0
+        ahead < self.snapshot.seats_free.saturating_add(AT_THE_FRONT)
             || refresh_before_turn(ahead, &self.snapshot.slots_ahead) <= TURN_WAIT_MAX
     }
 }

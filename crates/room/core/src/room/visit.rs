@@ -203,6 +203,7 @@ impl Room {
             counted_until: None,
             announced: Announced::default(),
             unseen_loss: None,
+            asks_at_once: false,
             seats,
             ..ticket
         })
@@ -321,6 +322,7 @@ impl Room {
             accepted_at: Some(now),
             first_seat,
             has_missed_turn: visit.ticket.is_some_and(|ticket| ticket.has_missed_turn),
+            asks_at_once: false,
             counted_until: None,
             announced: Announced::default(),
             unseen_loss: None,

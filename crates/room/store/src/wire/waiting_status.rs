@@ -149,7 +149,10 @@ impl From<QueuePositionFacts<'_>> for CfWaitingRoom {
             queue_is_full: false,
             queue_all: facts.queue_all,
             last_updated: rfc3339_millis(now),
-            refresh_interval_seconds: position.refresh_after.map_or(0, DurationMs::secs_ceil),
+            // 0 says that another request is of no use.
+            refresh_interval_seconds: position
+                .refresh_after
+                .map_or(0, |after| after.secs_ceil().max(1)),
             queueing_method: words::queueing_method(method).to_owned(),
             is_fifo_queue: method == QueueingMethod::Fifo,
             is_random_queue: method == QueueingMethod::Random,

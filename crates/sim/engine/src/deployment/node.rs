@@ -127,8 +127,6 @@ pub(crate) struct Request {
     pub(crate) parent_waits: u8,
     /// Whether it waits for its visitor's turn, and not for a sync of its own.
     pub(crate) waits_for_turn: bool,
-    /// Whether it has waited for that turn for as long as it may.
-    pub(crate) has_waited_in_vain: bool,
     /// Counter that it waits for, with the number once it has one.
     pub(crate) number: Option<(CounterKey, Option<u64>)>,
 }
@@ -171,7 +169,6 @@ impl Request {
             wait_deadline: WaitDeadline::of_active(now),
             parent_waits: 0,
             waits_for_turn: false,
-            has_waited_in_vain: false,
             number: None,
         }
     }

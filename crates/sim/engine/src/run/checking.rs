@@ -16,6 +16,9 @@ use crate::checkers::{Admission, QueuedVisitor, WaitResponse, Watched};
 use crate::deployment::node::{Node, NodeReply, Request, Role, VisitorState};
 use crate::visitors::Visitor;
 
+/// Time after which a visitor at the front is late, on clocks that differ.
+const LATE: DurationMs = DurationMs::from_secs(8);
+
 impl Simulation {
     /// Records a request with an accepted ticket before the node decides it.
     pub(super) fn note_meeting(&mut self, request: &Request) {
@@ -183,7 +186,9 @@ impl Simulation {
         }
         let (now, is_copy) = (self.now, !request.role.is_own());
         match reply {
-            NodeReply::Queue(Some(ticket), _) if request.has_waited_in_vain => {
+            NodeReply::Queue(Some(ticket), _)
+                if ticket.counted_until.is_none() && is_late(request, now) =>
+            {
                 self.checkers.handle_pause(ticket.visitor);
             }
             NodeReply::Queue(Some(ticket), position) => {
@@ -295,4 +300,11 @@ fn watched_for<'a>(
     let is_its =
         request.role.is_own() || is_taken || is_own || visitor.watched.is_of(ticket.visitor);
     is_its.then_some(&mut visitor.watched)
+}
+
+/// Whether the visitor of this waiting ticket had not asked for longer than the intervals at the
+/// front.
+fn is_late(request: &Request, now: Timestamp) -> bool {
+    let last = request.ticket.map(|ticket| ticket.last_check_in_at);
+    last.is_some_and(|last| now.since(last) >= LATE)
 }

@@ -168,7 +168,8 @@ impl Simulation {
         }
         let late = visitor.rng.between(LATE_FROM, LATE_TO);
         let mut interval = position.refresh_after.unwrap_or(NO_SHOW_WITHIN);
-        if visitor.is_throttled {
+        let asks_at_once = interval == DurationMs::ZERO && !visitor.keeps_interval;
+        if visitor.is_throttled && !asks_at_once {
             interval = interval.max(THROTTLED_TO);
         }
         let next_at = now + interval + late;

@@ -99,7 +99,6 @@ impl Simulation {
         let round = self.deployment.nodes[index as usize].sync_loop.round();
         let Some(wanted) = request.wait_deadline.begin_turn(round, self.now) else {
             request.flow.end_wait_for_turn();
-            request.has_waited_in_vain = true;
             self.decide(request);
             return;
         };
@@ -121,7 +120,6 @@ impl Simulation {
         if std::mem::take(&mut request.waits_for_turn) {
             if !is_answered {
                 request.flow.end_wait_for_turn();
-                request.has_waited_in_vain = true;
             }
             self.resume(request);
             return;

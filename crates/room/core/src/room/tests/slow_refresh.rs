@@ -66,23 +66,88 @@ fn a_late_request_waits_for_the_turn_and_a_punctual_one_is_queued() {
     panic!("no slot came free");
 }
 
+/// A browser delays the timers of a page in the background, and no responses.
+#[test]
+fn who_waited_in_vain_asks_at_once_and_waits_on() {
+    let (mut pair, mut ticket) = with_first_in_line();
+    advance(&mut pair, 30);
+    for _ in 0..2 {
+        let mut request = flow(ticket);
+        for _ in 0..10 {
+            assert_eq!(pair.decide(&mut request), Step::WaitForTurn);
+            advance(&mut pair, 1);
+        }
+        request.end_wait_for_turn();
+        let (next, position) = queued(pair.decide(&mut request));
+        assert_eq!(position.refresh_after, Some(DurationMs::ZERO));
+        assert!(next.asks_at_once && next.counted_until > Some(pair.now));
+        ticket = next;
+        pair.wait(100);
+    }
+    // The seat has come free: the request that waits takes it.
+    let mut request = flow(ticket);
+    for _ in 0..10 {
+        if let Step::Admit(admitted) = pair.decide(&mut request) {
+            assert_eq!(admitted.visitor, ticket.visitor);
+            assert!(!admitted.asks_at_once);
+            return;
+        }
+        advance(&mut pair, 1);
+    }
+    panic!("no slot came free");
+}
+
 /// The slots that come free would be kept for one who has gone for a minute.
 #[test]
-fn who_waited_in_vain_does_not_count_until_it_asks_again() {
+fn who_waited_in_vain_and_does_not_ask_at_once_counts_no_more() {
     let (mut pair, ticket) = with_first_in_line();
-    advance(&mut pair, 30);
+    advance(&mut pair, 20);
+    let mut request = flow(ticket);
+    assert_eq!(pair.decide(&mut request), Step::WaitForTurn);
+    advance(&mut pair, 2);
+    request.end_wait_for_turn();
+    let (ticket, _) = queued(pair.decide(&mut request));
+    advance(&mut pair, 3);
+    assert_eq!(pair.room.people_waiting(), 0);
+    // Its next request is late again, and begins a new wait.
+    advance(&mut pair, 8);
+    let step = pair.decide(&mut flow(ticket));
+    assert_eq!(step, Step::WaitForTurn);
+}
+
+// A page does so that is visible again.
+#[test]
+fn who_asks_two_seconds_later_is_told_its_position() {
+    let (mut pair, ticket) = with_first_in_line();
+    advance(&mut pair, 20);
     let mut request = flow(ticket);
     assert_eq!(pair.decide(&mut request), Step::WaitForTurn);
     request.end_wait_for_turn();
     let (ticket, _) = queued(pair.decide(&mut request));
-    assert_eq!(ticket.counted_until, None);
-    pair.sync();
-    assert_eq!(pair.room.people_waiting(), 0);
     pair.wait(2_000);
-    let (ticket, _) = queued(pair.run(ticket, Intent::Poll));
-    assert!(ticket.counted_until > Some(pair.now), "it was punctual");
     pair.sync();
-    assert_eq!(pair.room.people_waiting(), 1);
+    let (ticket, position) = queued(pair.decide(&mut flow(ticket)));
+    assert!(position.refresh_after > Some(DurationMs::ZERO));
+    assert!(!ticket.asks_at_once && ticket.counted_until > Some(pair.now));
+}
+
+// Too many requests wait at the node. One that did not wait must not be followed at once.
+#[test]
+fn who_could_not_wait_does_not_ask_all_the_time() {
+    let (mut pair, ticket) = with_first_in_line();
+    advance(&mut pair, 30);
+    let mut ticket = ticket;
+    let mut intervals = Vec::new();
+    for _ in 0..3 {
+        let mut request = flow(ticket);
+        assert_eq!(request.decide(&mut pair.room, pair.now), Step::NotActive);
+        request.end_wait_for_turn();
+        let (next, position) = queued(pair.decide(&mut request));
+        intervals.push(position.refresh_after.unwrap() == DurationMs::ZERO);
+        ticket = next;
+        pair.wait(50);
+    }
+    assert_eq!(intervals, [true, false, false], "at once");
 }
 
 #[test]
@@ -105,17 +170,27 @@ fn of_the_copies_of_a_ticket_one_waits() {
 
 #[test]
 fn a_request_waits_only_if_its_turn_is_near_and_the_queue_has_an_order() {
-    let (mut pair, first) = with_first_in_line();
-    let second = pair.queue(None).0;
+    let (mut pair, mut first) = with_first_in_line();
+    let mut crowd = [(); 16].map(|()| pair.queue(None).0);
     pair.wait(1_000);
-    let second = pair.queue(Some(second)).0;
-    pair.sync();
-    // The seat ends after some 45 s. The first in line waits all the same: it may end earlier.
+    let last = pair.queue(None).0;
+    pair.wait(1_000);
+    let last = pair.queue(Some(last)).0;
     advance(&mut pair, 12);
-    let first = pair.queue(Some(first)).0;
+    // The seat ends after some 45 s, and seventeen are ahead.
+    for ticket in crowd.iter_mut().chain([&mut first]) {
+        *ticket = pair.queue(Some(*ticket)).0;
+    }
     pair.sync();
-    let step = pair.decide(&mut flow(second));
+    let step = pair.decide(&mut flow(last));
     assert!(matches!(step, Step::Queue(..)), "{step:?}");
+    // Two of them leave.
+    advance(&mut pair, 5);
+    for ticket in &mut crowd[1..] {
+        *ticket = pair.queue(Some(*ticket)).0;
+    }
+    pair.sync();
+    assert_eq!(pair.decide(&mut flow(last)), Step::WaitForTurn);
     let random = Rules {
         queueing_method: QueueingMethod::Random,
         ..one_seat()
@@ -171,14 +246,6 @@ fn a_request_waits_for_a_slot_that_is_kept_for_those_who_may_not_come() {
         pair.sync();
         ticket
     });
-    advance(&mut pair, 60);
-    // Nobody knows that a slot will come free soon, so those after the first do not wait.
-    pair.queue(Some(first));
-    pair.sync();
-    for later in [second, third] {
-        let step = pair.decide(&mut flow(later));
-        assert!(matches!(step, Step::Queue(..)), "{step:?}");
-    }
     advance(&mut pair, 60);
     pair.queue(Some(first));
     pair.sync();
