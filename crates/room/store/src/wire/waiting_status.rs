@@ -5,7 +5,7 @@
 
 use anteroom_room::queue_position::{QueuePosition, QueueReason, WaitRange};
 use anteroom_room::rules::QueueingMethod;
-use anteroom_room::time::{DurationMs, Timestamp};
+use anteroom_room::time::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use anteroom_config::time_text::{minutes, minutes_in_words, rfc3339_millis};

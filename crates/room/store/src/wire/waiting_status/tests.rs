@@ -1,5 +1,6 @@
 //! Bodies in the format that clients of hosted waiting rooms know.
 
+use anteroom_room::time::DurationMs;
 use serde_json::{Value, json};
 
 use super::*;
@@ -103,6 +104,16 @@ fn a_random_body_has_quantiles_and_a_range() {
     });
     let body = body(facts);
     assert_eq!(body["cfWaitingRoom"]["waitTimeFormatted"], "1 minute");
+}
+
+#[test]
+fn the_interval_is_zero_only_if_a_request_is_of_no_use() {
+    for (after, seconds) in [(None, 0), (Some(0), 1), (Some(1), 1), (Some(1_001), 2)] {
+        let mut facts = facts();
+        facts.position.refresh_after = after.map(DurationMs);
+        let found = &body(facts)["cfWaitingRoom"]["refreshIntervalSeconds"];
+        assert_eq!(found, seconds, "{after:?}");
+    }
 }
 
 #[test]
