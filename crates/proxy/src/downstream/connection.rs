@@ -64,23 +64,36 @@ impl Protocols {
     }
 }
 
-/// Serves a connection until it ends.
-pub(crate) async fn serve<H: Handler>(
+/// Returns a future that serves a connection until it ends.
+///
+/// Each protocol has a box of its own: together they would make every idle connection as large as
+/// the largest of them, several times over.
+pub(crate) fn serve<H: Handler>(
     stream: TcpStream,
     protocols: Arc<Protocols>,
     tls: Option<Tls>,
     handler: H,
-    mut arrival: Arrival,
-) {
+    arrival: Arrival,
+) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     // Below TLS: only there are the bytes in flight visible, and the last bytes of the client.
     let stream = timed(stream, &protocols, &arrival);
-    let Some(tls) = tls else {
-        return serve_http1(stream, &protocols, handler, arrival).await;
-    };
+    match tls {
+        Some(tls) => Box::pin(serve_tls(stream, protocols, tls, handler, arrival)),
+        None => Box::pin(serve_http1(stream, protocols, handler, arrival)),
+    }
+}
+
+async fn serve_tls<H: Handler>(
+    stream: TimedIo<TcpStream>,
+    protocols: Arc<Protocols>,
+    tls: Tls,
+    handler: H,
+    mut arrival: Arrival,
+) {
     // Before the first byte of HTTP there is nothing to finish.
     let stopped = Quietly::new(close_requested(&arrival.hold, Until::Draining));
     let handshake = tokio::select! {
-        handshake = tls.accept(stream, protocols.timeouts.head) => handshake,
+        handshake = Box::pin(tls.accept(stream, protocols.timeouts.head)) => handshake,
         _ = stopped => return,
     };
     let stream = match handshake {
@@ -92,14 +105,15 @@ pub(crate) async fn serve<H: Handler>(
         }
     };
     arrival.is_encrypted = true;
-    if tls::is_http2(&stream) {
-        serve_http2(stream, &protocols, handler, arrival).await;
+    let served: Pin<Box<dyn Future<Output = ()> + Send>> = if tls::is_http2(&stream) {
+        Box::pin(serve_http2(stream, protocols, handler, arrival))
     } else {
-        serve_http1(stream, &protocols, handler, arrival).await;
-    }
+        Box::pin(serve_http1(stream, protocols, handler, arrival))
+    };
+    served.await;
 }
 
-async fn serve_http1<I, H>(stream: I, protocols: &Protocols, handler: H, arrival: Arrival)
+async fn serve_http1<I, H>(stream: I, protocols: Arc<Protocols>, handler: H, arrival: Arrival)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     H: Handler,
@@ -109,8 +123,11 @@ where
     let mut reader = HandedOver::new(stream);
     if let Some(fast_path) = handler.fast_path() {
         let connection = (&arrival, &activity);
-        let driven = fast_path::drive(reader.io, protocols, &handler, &fast_path, connection);
-        let ended = until_end(pin!(driven), &arrival.hold, |_| activity.close()).await;
+        let driven = fast_path::drive(reader.io, &protocols, &handler, &fast_path, connection);
+        let ended = until_end(Box::pin(driven).as_mut(), &arrival.hold, |_| {
+            activity.close()
+        })
+        .await;
         match ended.and_then(after_fast) {
             Some(handed_over) => reader = handed_over,
             None => return,
@@ -132,9 +149,9 @@ where
         body_idle: protocols.write_idle,
     };
     let connection = protocols.http1.serve_connection(stream, service);
-    let connection = pin!(connection.with_upgrades());
+    let mut connection = Box::pin(connection.with_upgrades());
     log_end(
-        until_end(connection, &hold, |connection| {
+        until_end(connection.as_mut(), &hold, |connection| {
             connection.graceful_shutdown()
         })
         .await,
@@ -240,7 +257,7 @@ async fn make_room<F: Future>(
 /// Serves HTTP/2 on an encrypted stream until it ends.
 pub(crate) async fn serve_http2<I, H>(
     stream: I,
-    protocols: &Protocols,
+    protocols: Arc<Protocols>,
     handler: H,
     arrival: Arrival,
 ) where

@@ -351,7 +351,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send> Downstream<'_, I> {
             is_head,
             wants_close,
         } = own;
-        let mut response = pin!(handler.handle(self.arrival, request));
+        let mut response = Box::pin(handler.handle(self.arrival, request));
         let response = poll_fn(|cx| {
             if let Poll::Ready(response) = response.as_mut().poll(cx) {
                 return Poll::Ready(Ok::<_, IoError>(response));

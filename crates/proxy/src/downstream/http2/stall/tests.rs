@@ -141,7 +141,8 @@ async fn serve(handler: Large) -> DuplexStream {
     let idle = protocols.write_idle;
     let stream = TimedIo::new(near, idle, protocols.pace.clone(), Some(hold));
     tokio::spawn(async move {
-        crate::downstream::connection::serve_http2(stream, &protocols, handler, arrival).await;
+        crate::downstream::connection::serve_http2(stream, Arc::new(protocols), handler, arrival)
+            .await;
     });
     far
 }
