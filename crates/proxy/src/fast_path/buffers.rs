@@ -14,9 +14,9 @@ const READ_BYTES: usize = 64 * 1024;
 const BUFFER_BYTES: usize = 8 * 1024;
 /// Largest buffer that is kept.
 const KEPT_BYTES_MAX: usize = 80 * 1024;
-/// Most buffers that a thread keeps: 2 MiB of new ones. Each request that waits for an origin has
+/// Most buffers that a thread keeps: 1 MiB of new ones. Each request that waits for an origin has
 /// two.
-const KEPT_MAX: usize = 256;
+const KEPT_MAX: usize = 128;
 
 thread_local! {
     /// Memory for one read; free again when the read returns.

@@ -151,8 +151,11 @@ where
         };
         match connection.decide(length, fast_path) {
             Decision::NotMine => return Ok(connection.hand_over(deadline)),
-            Decision::Pass(pass) => exchange::forward(&mut connection, pass).await?,
-            Decision::Layers(request) => connection.ask_layers(handler, *request).await?,
+            // In boxes, so that an idle connection has no room for a request.
+            Decision::Pass(pass) => Box::pin(exchange::forward(&mut connection, pass)).await?,
+            Decision::Layers(request) => {
+                Box::pin(connection.ask_layers(handler, *request)).await?;
+            }
         }
     }
 }
@@ -172,7 +175,7 @@ enum Next {
 
 enum Decision<P> {
     NotMine,
-    Pass(Outgoing<P>),
+    Pass(Box<Outgoing<P>>),
     Layers(Box<OwnRequest>),
 }
 
@@ -525,14 +528,15 @@ fn decide_about<D: PassAtOnce>(
     head.write(out, about, fast_path.intake.trusted());
     passed.write_headers(out);
     out.extend_from_slice(b"\r\n");
-    Ok(Decision::Pass(Outgoing {
+    // In a box, because it moves from hand to hand.
+    Ok(Decision::Pass(Box::new(Outgoing {
         passed,
         open: activity.begin(),
         original: Buffer::default(),
         head: for_origin,
         is_head,
         wants_close,
-    }))
+    })))
 }
 
 /// Returns the request as the layers know it; `None` if they would not take it like this.

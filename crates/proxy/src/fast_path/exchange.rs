@@ -73,7 +73,7 @@ impl NotSent {
 /// If the client is gone or too slow, or its response breaks off.
 pub(super) async fn forward<I, P>(
     client: &mut Downstream<'_, I>,
-    mut request: Outgoing<P>,
+    mut request: Box<Outgoing<P>>,
 ) -> Result<(), IoError>
 where
     I: AsyncRead + AsyncWrite + Unpin + Send,
@@ -83,29 +83,45 @@ where
     let mut delivery = Delivery::new(group, false, client.protocols.origin_response);
     let arrived = send(client, &mut delivery, &request).await;
     request.head.clear();
-    let arrived = match arrived {
-        Ok(arrived) => arrived,
-        Err(NoResponse::ClientGone(error)) => return Err(error),
+    match arrived {
+        Ok(arrived) => {
+            let outcome = OriginOutcome::Answered(arrived.head.status);
+            // Before the attempt is settled, which would end it.
+            let _lease = delivery.take_lease();
+            delivery.settle(outcome);
+            respond(client, request, arrived, outcome).await
+        }
+        Err(NoResponse::ClientGone(error)) => Err(error),
         Err(reason) => {
             let outcome = match &reason {
                 NoResponse::Failed(failure) => failure.outcome(),
                 _ => OriginOutcome::TimedOut,
             };
             delivery.settle(outcome);
-            let response = request.error_response(outcome);
-            let response = request.passed.finish(response).await;
-            let is_last = request.open.note_head(response.status(), true);
-            let is_last = is_last || request.wants_close;
-            return client
-                .write_response(response, request.is_head, is_last)
-                .await;
+            drop(delivery);
+            // In a box of its own, because it is seldom needed.
+            Box::pin(respond_with_error(client, request, outcome)).await
         }
-    };
-    let outcome = OriginOutcome::Answered(arrived.head.status);
-    // Before the attempt is settled, which would end it.
-    let _lease = delivery.take_lease();
-    delivery.settle(outcome);
-    respond(client, request, arrived, outcome).await
+    }
+}
+
+/// Writes the response to a request that no origin has responded to.
+async fn respond_with_error<I, P>(
+    client: &mut Downstream<'_, I>,
+    mut request: Box<Outgoing<P>>,
+    outcome: OriginOutcome,
+) -> Result<(), IoError>
+where
+    I: AsyncRead + AsyncWrite + Unpin + Send,
+    P: PassedRequest,
+{
+    let response = request.error_response(outcome);
+    let response = request.passed.finish(response).await;
+    let is_last = request.open.note_head(response.status(), true);
+    let is_last = is_last || request.wants_close;
+    client
+        .write_response(response, request.is_head, is_last)
+        .await
 }
 
 /// Sends a request to one origin after the other, and waits for the head of the response.
@@ -315,7 +331,7 @@ where
 /// Writes an origin's response to the client.
 async fn respond<I, P>(
     client: &mut Downstream<'_, I>,
-    mut request: Outgoing<P>,
+    mut request: Box<Outgoing<P>>,
     arrived: Arrived,
     outcome: OriginOutcome,
 ) -> Result<(), IoError>
@@ -337,7 +353,7 @@ where
         }
         Form::Map(mut response) => {
             response.extensions_mut().insert(outcome);
-            let response = request.passed.finish(*response).await;
+            let response = Box::pin(request.passed.finish(*response)).await;
             let out = client.output.bytes();
             write_head(out, &response, request.is_head, head.framing);
         }
