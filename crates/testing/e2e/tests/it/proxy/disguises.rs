@@ -77,6 +77,12 @@ fn encoded(path: &str) -> String {
         .replace('#', "%23")
 }
 
+#[test]
+fn a_second_slash_may_begin_a_host() {
+    assert!(find(&["/9", "/~/9"], "//~/9").is_err());
+    assert_eq!(find(&["/8", "/~/9"], "//~/9"), Ok(Some(1)));
+}
+
 proptest! {
     #[test]
     fn a_disguised_path_is_covered_by_the_room_of_the_plain_path(
@@ -115,7 +121,14 @@ proptest! {
         let starts_alike = path.starts_with(&other) || other.starts_with(&path);
         prop_assume!(!starts_alike && path != "/x" && other != "/x");
         let sent = disguise(&path);
-        prop_assert_eq!(find(&[&other, &path], &sent), Ok(Some(1)), "{}", sent);
+        let found = find(&[&other, &path], &sent);
+        // Some origins take `//a/b` for the path `/b` of a host `a`.
+        let behind_host = path.match_indices('/').nth(1).map(|(at, _)| &path[at..]);
+        let has_other_host = sent.starts_with("//")
+            && behind_host.is_some_and(|path| path.starts_with(&other));
+        if !(has_other_host && found.is_err()) {
+            prop_assert_eq!(found, Ok(Some(1)), "{}", sent);
+        }
         // Out of one room into the other.
         let climbing = format!("{other}/..{}{}", "/..".repeat(other.matches('/').count()), sent);
         if let Ok(found) = find(&[&other, &path], &climbing) {
