@@ -123,7 +123,10 @@ pub enum TurnWait {
     /// Wait that has begun; the request is decided again after each reply.
     Begun,
     /// Wait that has ended without the turn.
-    InVain,
+    InVain {
+        /// Whether the next request is to follow at once, and waits on.
+        polls_on: bool,
+    },
 }
 
 /// Decision about a [`Visit`].

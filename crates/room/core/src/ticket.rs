@@ -34,8 +34,6 @@ pub struct Ticket {
     pub first_seat: Option<FirstSeat>,
     /// Whether the visitor let a turn pass. It gets one more.
     pub has_missed_turn: bool,
-    /// Whether its last request waited for its turn in vain, and the next one follows at once.
-    pub asks_at_once: bool,
     /// Time until which some node counts it as waiting; `None` if none does.
     pub counted_until: Option<Timestamp>,
     /// Announcement to the visitor while it waited.
@@ -225,7 +223,6 @@ impl Ticket {
             accepted_at: None,
             first_seat: None,
             has_missed_turn: true,
-            asks_at_once: false,
             counted_until: None,
             announced: Announced::default(),
             unseen_loss: None,
@@ -276,7 +273,6 @@ mod tests {
             accepted_at: Some(Timestamp(last_check_in_at)),
             first_seat: None,
             has_missed_turn: false,
-            asks_at_once: false,
             counted_until: None,
             announced: Announced::default(),
             unseen_loss: None,

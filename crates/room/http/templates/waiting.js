@@ -335,14 +335,15 @@ function check(asked) {
     listen(a.push);
     // A position is kept only while polls come in time, so no jitter is added to the server's own.
     var next = a.ask == null ? a.askAfterMs : a.ask;
-    // That poll waited for the turn, and the next one waits on. A hidden page has no timer for it.
+    // That poll waited for the turn in vain. A hidden page waits on, a visible one polls as usual.
     if (next === 0 && d.hidden) check();
     else plan(next === 0 ? 2000 : Math.max(1000, next || 30000));
   }
   busy = true;
   clearTimeout(timer);
   guard = setTimeout(end, 15000);
-  fetch(url + '&k=' + key, {
+  // Browsers delay the timers of hidden pages, and no responses: the poll waits for the turn.
+  fetch(url + '&k=' + key + (d.hidden ? '&wait=1' : ''), {
     credentials: 'same-origin', cache: 'no-store', headers: { Accept: 'application/json' }
   })
     .then(function (r) { return r.json().then(function (a) { end(r.ok, a); }); })

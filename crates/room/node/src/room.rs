@@ -44,7 +44,7 @@ use crate::random::Random;
 use crate::stores::{Ledgers, Stores};
 pub use leave::Leave;
 pub use overrides::RoomCommandError;
-use shared_sync::{Joined, Rounds};
+use shared_sync::{Joined, Rounds, TurnWaitEnd};
 pub use stats::RoomStats;
 pub use stops::CommandOutcome;
 use wall_time::{in_room_time, in_wall_time};
@@ -292,10 +292,14 @@ impl RoomHandle {
                     None
                 }
                 Step::WaitForTurn => {
-                    let may_wait_on = self.wait_for_turn(&mut deadline).await;
-                    // In a suspended room nobody waits; the next request learns that.
-                    if !may_wait_on || self.settings.load().config.suspended {
-                        flow.end_wait_for_turn();
+                    match self.wait_for_turn(&mut deadline).await {
+                        // In a suspended room nobody waits; the next request learns that.
+                        TurnWaitEnd::Reply if self.settings.load().config.suspended => {
+                            flow.end_wait_for_turn();
+                        }
+                        TurnWaitEnd::Reply => {}
+                        TurnWaitEnd::InVain => flow.end_wait_for_turn(),
+                        TurnWaitEnd::TooMany => flow.refuse_wait_for_turn(),
                     }
                     None
                 }

@@ -9,9 +9,6 @@
 //! and the time of admission in it (4), reason of a rise (1). Times are in seconds after the
 //! bucket; 0 is none.
 //!
-//! Flags: kind of the first seat (1, 4, 8), announcement (2), missed turn (16), unseen loss (32),
-//! next request at once (64).
-//!
 //! Unseen loss: kind (1), time (8) and the last request before it (8, 0 = not needed).
 //!
 //! Version 1 has neither `counted until` nor an announcement. It is still read, so that visitors
@@ -36,7 +33,6 @@ const FLAG_TURN: u8 = 4;
 const FLAG_EXTENDED_TURN: u8 = 8;
 const FLAG_MISSED_TURN: u8 = 16;
 const FLAG_UNSEEN_LOSS: u8 = 32;
-const FLAG_ASKS_AT_ONCE: u8 = 64;
 const ANNOUNCED_BYTES: usize = 4 * 4 + 1;
 const LOSS_BYTES: usize = 1 + 8 + 8;
 const SEAT_BYTES: usize = 16;
@@ -66,8 +62,7 @@ pub(crate) fn write(deployment: DeploymentId, ticket: &Ticket) -> ([u8; CONTENT_
     let flags = first_seat
         | flag(has_announced, FLAG_ANNOUNCED)
         | flag(ticket.has_missed_turn, FLAG_MISSED_TURN)
-        | flag(ticket.unseen_loss.is_some(), FLAG_UNSEEN_LOSS)
-        | flag(ticket.asks_at_once, FLAG_ASKS_AT_ONCE);
+        | flag(ticket.unseen_loss.is_some(), FLAG_UNSEEN_LOSS);
     writer.put(&[VERSION]);
     writer.put(&deployment.0.to_le_bytes());
     writer.put(&ticket.visitor.0);
@@ -125,8 +120,7 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(DeploymentId, Ticket), NoTicket> {
     if flags & FLAG_ANNOUNCED != 0 && !has_count {
         return Err(NoTicket);
     }
-    const OTHERS: u8 = FLAG_ANNOUNCED | FLAG_MISSED_TURN | FLAG_UNSEEN_LOSS | FLAG_ASKS_AT_ONCE;
-    let first_seat = match flags & !OTHERS {
+    let first_seat = match flags & !(FLAG_ANNOUNCED | FLAG_MISSED_TURN | FLAG_UNSEEN_LOSS) {
         0 => None,
         FLAG_NEWCOMER => Some(FirstSeat::Newcomer),
         FLAG_TURN => Some(FirstSeat::Turn),
@@ -155,7 +149,6 @@ pub(crate) fn read(bytes: &[u8]) -> Result<(DeploymentId, Ticket), NoTicket> {
         accepted_at,
         first_seat,
         has_missed_turn: flags & FLAG_MISSED_TURN != 0,
-        asks_at_once: flags & FLAG_ASKS_AT_ONCE != 0,
         counted_until: counted_until(last_check_in_at, steps),
         announced,
         unseen_loss,
@@ -332,7 +325,6 @@ mod tests {
             accepted_at: None,
             first_seat: None,
             has_missed_turn: false,
-            asks_at_once: false,
             counted_until,
             announced: Announced::default(),
             unseen_loss: None,
@@ -407,14 +399,13 @@ mod tests {
                 let ticket = Ticket {
                     first_seat,
                     has_missed_turn,
-                    asks_at_once: !has_missed_turn,
                     ..waiting(None)
                 };
                 assert_eq!(read_back(&ticket), ticket);
             }
         }
         let (mut bytes, length) = write(DeploymentId(1), &waiting(None));
-        for flags in [FLAG_TURN | FLAG_NEWCOMER, 128] {
+        for flags in [FLAG_TURN | FLAG_NEWCOMER, 64, 128] {
             bytes[49] = flags;
             assert_eq!(read(&bytes[..length]), Err(NoTicket), "{flags}");
         }

@@ -52,7 +52,6 @@ fn sealed(room: &str, deployment: DeploymentId) -> String {
         accepted_at: None,
         first_seat: None,
         has_missed_turn: false,
-        asks_at_once: false,
         counted_until: None,
         announced: Announced::default(),
         unseen_loss: None,

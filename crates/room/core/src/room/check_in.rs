@@ -45,7 +45,7 @@ impl Room {
         }
         match visit.intent {
             Intent::Enter | Intent::Wait => {}
-            Intent::Poll => return CheckIn::Pass,
+            Intent::Poll | Intent::LongPoll => return CheckIn::Pass,
             Intent::ExtendTurn => return self.extend_turn(visit, now),
         }
         match self.own_seat(&ticket, now) {

@@ -59,7 +59,7 @@ impl Room {
         } else {
             ask_after
         };
-        let asks_at_once = self.asks_at_once(visit, now);
+        let asks_at_once = self.asks_at_once(visit);
         let ask_after = if asks_at_once {
             DurationMs::ZERO
         } else {
@@ -103,7 +103,6 @@ impl Room {
             accepted_at: None,
             first_seat: None,
             has_missed_turn: visit.ticket.is_some_and(|ticket| ticket.has_missed_turn),
-            asks_at_once,
             counted_until,
             announced,
             unseen_loss: None,

@@ -34,6 +34,8 @@ pub enum Intent {
     /// Information for a new visitor: its position. A waiting ticket may be admitted; then its turn
     /// is held until a request for the site.
     Poll,
+    /// Poll whose request waits for the turn of its visitor.
+    LongPoll,
     /// More time for a turn; for a visitor without one a poll.
     ExtendTurn,
     /// Position in the queue: the visitor has to wait, whatever is free.
@@ -45,7 +47,7 @@ impl Intent {
     #[must_use]
     pub fn is_poll(self) -> bool {
         match self {
-            Self::Poll | Self::ExtendTurn => true,
+            Self::Poll | Self::LongPoll | Self::ExtendTurn => true,
             Self::Enter | Self::Wait => false,
         }
     }
@@ -146,10 +148,20 @@ impl RequestFlow {
         }
     }
 
-    /// Ends the wait for a turn: the visitor has waited for long, or too many do.
+    /// Ends the wait for a turn: the visitor has waited for long.
     pub fn end_wait_for_turn(&mut self) {
+        let polls_on = self.arrival.intent == Intent::LongPoll;
+        self.set_turn_wait(TurnWait::InVain { polls_on });
+    }
+
+    /// Allows no wait for a turn: too many wait.
+    pub fn refuse_wait_for_turn(&mut self) {
+        self.set_turn_wait(TurnWait::No);
+    }
+
+    fn set_turn_wait(&mut self, turn_wait: TurnWait) {
         if let Stage::Visiting(visit) = &mut self.stage {
-            visit.turn_wait = TurnWait::InVain;
+            visit.turn_wait = turn_wait;
         }
     }
 
@@ -339,7 +351,9 @@ impl RequestFlow {
         }
         self.unseen_loss = waiting.and_then(|ticket| ticket.unseen_loss);
         self.may_sync = true;
-        let turn_wait = if waiting.is_some_and(|ticket| room.refreshes_slowly(&ticket, now)) {
+        let is_long_poll = self.arrival.intent == Intent::LongPoll;
+        let may_wait = |ticket: &Ticket| is_long_poll || room.refreshes_slowly(ticket, now);
+        let turn_wait = if waiting.as_ref().is_some_and(may_wait) {
             TurnWait::Possible
         } else {
             TurnWait::No
@@ -377,7 +391,9 @@ impl RequestFlow {
         }
         step_of(match self.arrival.intent {
             Intent::Wait => room.handle_too_frequent(visit, now),
-            Intent::Enter | Intent::Poll | Intent::ExtendTurn => room.handle_visit(visit, now),
+            Intent::Enter | Intent::Poll | Intent::LongPoll | Intent::ExtendTurn => {
+                room.handle_visit(visit, now)
+            }
         })
     }
 }

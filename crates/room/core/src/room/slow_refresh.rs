@@ -3,8 +3,10 @@
 //! Such a visitor would never find a free slot: others refresh every two seconds and take each one
 //! before it asks. If the queue counted it until it asks, slots would be empty for up to a minute,
 //! and in vain if it has left. So its request waits a few seconds for the next slot, which is its
-//! own by the order of arrival. The next request follows at once: the browser delays timers, and no
-//! responses. So a page in the background always has a request that waits.
+//! own by the order of arrival.
+//!
+//! A page in the background asks for that with each poll, and polls again at once: browsers delay
+//! timers, and no responses. So it always has a request that waits.
 
 use super::{Room, TurnWait, Visit};
 use crate::estimate::{AT_THE_FRONT, refresh_before_turn};
@@ -23,21 +25,18 @@ const COUNTS_FOR: DurationMs = DurationMs(2_000);
 impl Room {
     /// Whether a visitor with this ticket refreshes so slowly that it would miss its turn.
     pub(super) fn refreshes_slowly(&mut self, ticket: &Ticket, now: Timestamp) -> bool {
-        let after = now.since(ticket.last_check_in_at);
-        let is_late = after >= TURN_WAIT_MAX && !self.waiting.is_counted(ticket, now);
-        is_late || (ticket.asks_at_once && after < COUNTS_FOR)
+        let is_overdue = match ticket.counted_until {
+            Some(until) => until <= now,
+            // It did not count, so nothing says when it was to ask.
+            None => now.since(ticket.last_check_in_at) >= TURN_WAIT_MAX,
+        };
+        is_overdue && !self.waiting.is_counted(ticket, now)
     }
 
     /// Whether the next request of a visitor, which waited for its turn, is to follow at once.
-    ///
-    /// Too many may wait already. Then no request has waited, and none follows at once, or a client
-    /// would ask all the time.
-    pub(super) fn asks_at_once(&self, visit: Visit, now: Timestamp) -> bool {
-        let has_waited = |ticket: Ticket| now.since(ticket.last_check_in_at) >= COUNTS_FOR;
-        visit.turn_wait == TurnWait::InVain
-            && !visit.gets_page
-            && self.rules.queueing_method == QueueingMethod::Fifo
-            && visit.ticket.is_some_and(has_waited)
+    pub(super) fn asks_at_once(&self, visit: Visit) -> bool {
+        let polls_on = visit.turn_wait == TurnWait::InVain { polls_on: true };
+        polls_on && self.rules.queueing_method == QueueingMethod::Fifo
     }
 
     /// Whether a visitor was late, and will be: it is to refresh sooner than it does. It has no
@@ -52,7 +51,7 @@ impl Room {
             return false;
         };
         let is_late = match visit.turn_wait {
-            TurnWait::InVain => true,
+            TurnWait::InVain { .. } => true,
             TurnWait::Possible => {
                 let has_order = self.rules.queueing_method == QueueingMethod::Fifo;
                 // A copy of the ticket may wait.

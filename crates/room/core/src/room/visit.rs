@@ -203,7 +203,6 @@ impl Room {
             counted_until: None,
             announced: Announced::default(),
             unseen_loss: None,
-            asks_at_once: false,
             seats,
             ..ticket
         })
@@ -322,7 +321,6 @@ impl Room {
             accepted_at: Some(now),
             first_seat,
             has_missed_turn: visit.ticket.is_some_and(|ticket| ticket.has_missed_turn),
-            asks_at_once: false,
             counted_until: None,
             announced: Announced::default(),
             unseen_loss: None,

@@ -18,7 +18,6 @@ fn ticket(n: u8) -> Ticket {
         accepted_at: None,
         first_seat: None,
         has_missed_turn: false,
-        asks_at_once: false,
         counted_until: None,
         announced: Announced::default(),
         unseen_loss: None,

@@ -25,9 +25,8 @@ pub(super) fn intent_of<B>(request: &Request<B>) -> Intent {
     }
 }
 
-/// Wait for a verdict that is longer than for a store or for the next second's admissions: the
-/// request waits for its visitor's turn.
-const LONG_WAIT: Duration = Duration::from_secs(2);
+/// Wait for a verdict after which the end of the client is watched. Shorter waits are for a store.
+const LONG_WAIT: Duration = Duration::from_millis(500);
 
 /// Gets the room's verdict about a request with its tickets. `kind` is `None` for the requests of
 /// waiting pages.
@@ -47,7 +46,10 @@ pub(super) async fn decide_with_tickets<B>(
     if let Poll::Ready(outcome) = at_once.await {
         return outcome;
     }
-    if let Ok(outcome) = timeout(LONG_WAIT, decision.as_mut()).await {
+    // One that asks for a wait is watched at once.
+    if intent != Intent::LongPoll
+        && let Ok(outcome) = timeout(LONG_WAIT, decision.as_mut()).await
+    {
         return outcome;
     }
     let context = RequestContext::of(request);

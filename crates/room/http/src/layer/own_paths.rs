@@ -113,8 +113,9 @@ impl OwnPaths {
                 position_endpoint::bad_request(Needed::Read).map(Body::full)
             }
             position_endpoint::PATH => {
-                self.position(table, request, client, access, Intent::Poll)
-                    .await
+                let query = request.uri().query().unwrap_or_default();
+                let intent = position_endpoint::intent_of(query);
+                self.position(table, request, client, access, intent).await
             }
             position_endpoint::TURN_PATH if !is_own_form(request, client) => {
                 position_endpoint::bad_request(Needed::OwnForm).map(Body::full)

@@ -8,6 +8,7 @@
 use crate::page::{TURN_SCRIPT, Texts, TurnView, TurnWords, WaitingView, Words};
 use anteroom_config::language::Language;
 use anteroom_room::queue_position::{QueueReason, WaitRange};
+use anteroom_room::room::request_flow::Intent;
 use anteroom_store::wire::waiting_status::WaitingBody;
 use bytes::Bytes;
 use http::header::{
@@ -104,6 +105,16 @@ impl From<WaitRange> for WaitMs {
 pub(crate) fn key_of(query: &str) -> Option<&str> {
     let mut pairs = query.split('&');
     pairs.find_map(|pair| pair.strip_prefix("k="))
+}
+
+/// Returns the intent of a poll: with `wait=1` it waits for the turn.
+#[must_use]
+pub(crate) fn intent_of(query: &str) -> Intent {
+    if query.split('&').any(|pair| pair == "wait=1") {
+        Intent::LongPoll
+    } else {
+        Intent::Poll
+    }
 }
 
 /// Body of the response to our own page. Short names: hundreds of thousands of pages poll.
@@ -443,6 +454,16 @@ mod tests {
     #[track_caller]
     fn check(query: &str, expected: Option<&str>) {
         assert_eq!(room_of(query).as_deref(), expected, "{query}");
+    }
+
+    #[test]
+    fn a_poll_waits_only_if_it_says_so() {
+        for query in ["room=shop&wait=1", "wait=1", "k=&wait=1&room=shop"] {
+            assert_eq!(intent_of(query), Intent::LongPoll, "{query}");
+        }
+        for query in ["", "room=shop", "wait=0", "wait=11", "await=1", "wait"] {
+            assert_eq!(intent_of(query), Intent::Poll, "{query}");
+        }
     }
 
     #[test]

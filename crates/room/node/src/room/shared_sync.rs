@@ -184,20 +184,31 @@ impl RoomHandle {
         deadline.end(ended.is_ok(), *rounds.round.borrow())
     }
 
-    /// Waits for the next reply of the parent, for a visitor whose turn is near. Returns whether
-    /// there is one, and another may be waited for.
-    pub(super) async fn wait_for_turn(&self, deadline: &mut WaitDeadline) -> bool {
+    /// Waits for the next reply of the parent, for a visitor whose turn is near.
+    pub(super) async fn wait_for_turn(&self, deadline: &mut WaitDeadline) -> TurnWaitEnd {
         let rounds = &self.rounds;
         let Ok(_permit) = rounds.turn_waits.try_acquire() else {
-            return false;
+            return TurnWaitEnd::TooMany;
         };
         let Some(wanted) = deadline.begin_turn(*rounds.round.borrow(), rounds.now()) else {
-            return false;
+            return TurnWaitEnd::InVain;
         };
         let mut round = rounds.round.subscribe();
         let ended = round.wait_for(|round| round.ended >= wanted || round.is_failing);
-        timeout_at(rounds.instant(deadline.turn_ends_at()), ended)
-            .await
-            .is_ok()
+        match timeout_at(rounds.instant(deadline.turn_ends_at()), ended).await {
+            Ok(_) => TurnWaitEnd::Reply,
+            Err(_) => TurnWaitEnd::InVain,
+        }
     }
+}
+
+/// End of a wait for a turn.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum TurnWaitEnd {
+    /// The parent has replied.
+    Reply,
+    /// The visitor has waited for as long as it may.
+    InVain,
+    /// Wait that did not begin, because too many wait.
+    TooMany,
 }

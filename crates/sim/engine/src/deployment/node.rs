@@ -139,6 +139,8 @@ pub(crate) struct Sent {
     pub(crate) ticket: Option<Ticket>,
     /// Id for the case that the node takes the sender for a new visitor.
     pub(crate) fresh: VisitorId,
+    /// Whether a poll waits for the turn.
+    pub(crate) waits: bool,
 }
 
 impl Request {
@@ -153,6 +155,7 @@ impl Request {
                 .ticket
                 .is_none_or(|ticket| ticket.accepted_at.is_some() && ticket.held_turn().is_none()),
             intent: match sent.role {
+                Role::Poll if sent.waits => Intent::LongPoll,
                 Role::Poll => Intent::Poll,
                 Role::Extension => Intent::ExtendTurn,
                 _ => Intent::Enter,

@@ -133,8 +133,13 @@ impl Simulation {
             Some(ticket) if ticket.has_missed_turn || is_extended => DurationMs(turn.0 / 2),
             _ => turn.times(2),
         };
-        visitor.wants_extension = !is_extended && visitor.rng.chance(0.3);
-        let within = if visitor.wants_extension { turn } else { most };
+        visitor.wants_extension = visitor.is_away && !is_extended && visitor.rng.chance(0.3);
+        let within = match (visitor.is_away, visitor.wants_extension) {
+            (true, true) => turn,
+            (true, false) => most,
+            // Its page was in the background, and it comes when it hears of its turn.
+            (false, _) => DurationMs::from_secs(2),
+        };
         let at = now + visitor.rng.between(DurationMs::ZERO, within);
         self.plan(at, Event::SendsRequest { visitor: key });
     }
@@ -254,6 +259,7 @@ impl Simulation {
                 owner: page.owner,
                 ticket: Some(ticket),
                 fresh: visitor.fresh_id(),
+                waits: false,
             };
             let target = &self.deployment.nodes[node as usize];
             let request = Request::new(sent, (node, target), self.now);

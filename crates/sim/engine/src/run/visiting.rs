@@ -116,7 +116,8 @@ impl Simulation {
             self.plan(at, Event::ReachesNode { visitor: key });
             return;
         }
-        let is_poll = visitor.is_away && visitor.phase == Phase::Waiting;
+        let waits = visitor.is_throttled && !visitor.keeps_interval;
+        let is_poll = (visitor.is_away || waits) && visitor.phase == Phase::Waiting;
         let role = if is_poll {
             Role::Poll
         } else if std::mem::take(&mut visitor.wants_extension) {
@@ -129,6 +130,7 @@ impl Simulation {
             owner: key,
             ticket: visitor.ticket.filter(|_| visitor.keeps_cookies),
             fresh: visitor.fresh_id(),
+            waits,
         };
         let request = Request::new(sent, (node, target), self.now);
         self.note_meeting(&request);
@@ -179,6 +181,7 @@ impl Simulation {
             owner,
             ticket: Some(ticket),
             fresh: visitor.fresh_id(),
+            waits: false,
         };
         let request = Request::new(sent, (node, target), self.now);
         self.decide(request);

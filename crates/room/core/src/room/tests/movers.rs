@@ -18,7 +18,6 @@ fn from_other_data_center(now: Timestamp) -> Ticket {
         accepted_at: Some(START - DurationMs(60_000)),
         first_seat: None,
         has_missed_turn: false,
-        asks_at_once: false,
         counted_until: None,
         announced: crate::ticket::Announced::default(),
         unseen_loss: None,

@@ -23,12 +23,20 @@ fn with_first_in_line() -> (Pair, Ticket) {
 }
 
 fn flow(ticket: Ticket) -> RequestFlow {
+    with_intent(ticket, Intent::Poll)
+}
+
+fn long_poll(ticket: Ticket) -> RequestFlow {
+    with_intent(ticket, Intent::LongPoll)
+}
+
+fn with_intent(ticket: Ticket, intent: Intent) -> RequestFlow {
     RequestFlow::new(VisitorArrival {
         ticket: Some(ticket),
         fresh: VisitorId([0x55; 16]),
         is_navigation: false,
         gets_page: false,
-        intent: Intent::Poll,
+        intent,
     })
 }
 
@@ -68,86 +76,74 @@ fn a_late_request_waits_for_the_turn_and_a_punctual_one_is_queued() {
 
 /// A browser delays the timers of a page in the background, and no responses.
 #[test]
-fn who_waited_in_vain_asks_at_once_and_waits_on() {
+fn a_long_poll_waits_and_the_next_one_waits_on() {
     let (mut pair, mut ticket) = with_first_in_line();
-    advance(&mut pair, 30);
-    for _ in 0..2 {
-        let mut request = flow(ticket);
+    for _ in 0..7 {
+        // It is punctual each time.
+        let mut request = long_poll(ticket);
         for _ in 0..10 {
-            assert_eq!(pair.decide(&mut request), Step::WaitForTurn);
-            advance(&mut pair, 1);
+            match pair.decide(&mut request) {
+                Step::WaitForTurn => advance(&mut pair, 1),
+                Step::Admit(admitted) => {
+                    assert_eq!(admitted.visitor, ticket.visitor);
+                    return;
+                }
+                other => panic!("{other:?}"),
+            }
         }
         request.end_wait_for_turn();
         let (next, position) = queued(pair.decide(&mut request));
         assert_eq!(position.refresh_after, Some(DurationMs::ZERO));
-        assert!(next.asks_at_once && next.counted_until > Some(pair.now));
+        assert!(next.counted_until > Some(pair.now));
         ticket = next;
         pair.wait(100);
-    }
-    // The seat has come free: the request that waits takes it.
-    let mut request = flow(ticket);
-    for _ in 0..10 {
-        if let Step::Admit(admitted) = pair.decide(&mut request) {
-            assert_eq!(admitted.visitor, ticket.visitor);
-            assert!(!admitted.asks_at_once);
-            return;
-        }
-        advance(&mut pair, 1);
     }
     panic!("no slot came free");
 }
 
-/// The slots that come free would be kept for one who has gone for a minute.
+/// The slots that come free would be kept for one who has gone.
 #[test]
-fn who_waited_in_vain_and_does_not_ask_at_once_counts_no_more() {
+fn who_waited_in_vain_and_does_not_poll_on_counts_no_more() {
     let (mut pair, ticket) = with_first_in_line();
-    advance(&mut pair, 20);
-    let mut request = flow(ticket);
+    let mut request = long_poll(ticket);
     assert_eq!(pair.decide(&mut request), Step::WaitForTurn);
     advance(&mut pair, 2);
     request.end_wait_for_turn();
-    let (ticket, _) = queued(pair.decide(&mut request));
+    queued(pair.decide(&mut request));
     advance(&mut pair, 3);
     assert_eq!(pair.room.people_waiting(), 0);
-    // Its next request is late again, and begins a new wait.
-    advance(&mut pair, 8);
-    let step = pair.decide(&mut flow(ticket));
-    assert_eq!(step, Step::WaitForTurn);
 }
 
-// A page does so that is visible again.
 #[test]
-fn who_asks_two_seconds_later_is_told_its_position() {
+fn a_late_poll_waits_and_the_next_one_is_punctual_or_waits_again() {
     let (mut pair, ticket) = with_first_in_line();
-    advance(&mut pair, 20);
+    advance(&mut pair, 5);
     let mut request = flow(ticket);
     assert_eq!(pair.decide(&mut request), Step::WaitForTurn);
     request.end_wait_for_turn();
-    let (ticket, _) = queued(pair.decide(&mut request));
+    let (ticket, position) = queued(pair.decide(&mut request));
+    assert!(position.refresh_after > Some(DurationMs::ZERO));
+    assert_eq!(ticket.counted_until, None, "it may be late again");
+    pair.sync();
+    assert_eq!(pair.room.people_waiting(), 0);
     pair.wait(2_000);
     pair.sync();
-    let (ticket, position) = queued(pair.decide(&mut flow(ticket)));
-    assert!(position.refresh_after > Some(DurationMs::ZERO));
-    assert!(!ticket.asks_at_once && ticket.counted_until > Some(pair.now));
+    let (punctual, _) = queued(pair.decide(&mut flow(ticket)));
+    assert!(punctual.counted_until > Some(pair.now));
+    advance(&mut pair, 5);
+    assert_eq!(pair.decide(&mut flow(punctual)), Step::WaitForTurn);
 }
 
-// Too many requests wait at the node. One that did not wait must not be followed at once.
+/// A request that may not wait must not be followed at once, or a client would ask all the time.
 #[test]
-fn who_could_not_wait_does_not_ask_all_the_time() {
+fn where_too_many_wait_a_poll_is_answered_with_an_interval() {
     let (mut pair, ticket) = with_first_in_line();
-    advance(&mut pair, 30);
-    let mut ticket = ticket;
-    let mut intervals = Vec::new();
-    for _ in 0..3 {
-        let mut request = flow(ticket);
-        assert_eq!(request.decide(&mut pair.room, pair.now), Step::NotActive);
-        request.end_wait_for_turn();
-        let (next, position) = queued(pair.decide(&mut request));
-        intervals.push(position.refresh_after.unwrap() == DurationMs::ZERO);
-        ticket = next;
-        pair.wait(50);
-    }
-    assert_eq!(intervals, [true, false, false], "at once");
+    let mut request = long_poll(ticket);
+    assert_eq!(pair.decide(&mut request), Step::WaitForTurn);
+    request.refuse_wait_for_turn();
+    let (ticket, position) = queued(pair.decide(&mut request));
+    assert!(position.refresh_after > Some(DurationMs::ZERO));
+    assert!(ticket.counted_until > Some(pair.now));
 }
 
 #[test]

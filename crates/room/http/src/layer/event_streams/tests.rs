@@ -53,7 +53,6 @@ impl Scene {
             accepted_at: None,
             first_seat: None,
             has_missed_turn: false,
-            asks_at_once: false,
             counted_until: None,
             announced: Announced::default(),
             unseen_loss: None,
