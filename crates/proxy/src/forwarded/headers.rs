@@ -96,8 +96,8 @@ fn write_element(out: &mut Vec<u8>, client: &Client) -> Range<usize> {
     address
 }
 
-/// Appends the header lines of this hop, as [`write()`] puts them into a map: those of a trusted peer
-/// continue what it says in its own `headers`.
+/// Appends the header lines of this hop, as [`write()`] puts them into a map. Those of a trusted
+/// peer continue what it says in its own `headers`.
 pub(crate) fn write_lines(out: &mut Vec<u8>, client: &Client, headers: HeaderView<'_>) {
     let begin_list = |out: &mut Vec<u8>, name: &HeaderName| {
         out.extend_from_slice(name.as_str().as_bytes());
