@@ -44,7 +44,7 @@ use crate::random::Random;
 use crate::stores::{Ledgers, Stores};
 pub use leave::Leave;
 pub use overrides::RoomCommandError;
-use shared_sync::{Joined, Rounds, TurnWaitEnd};
+use shared_sync::{Joined, Place, Rounds};
 pub use stats::RoomStats;
 pub use stops::CommandOutcome;
 use wall_time::{in_room_time, in_wall_time};
@@ -249,7 +249,21 @@ impl RoomHandle {
     }
 
     /// Runs the steps of a request.
-    async fn run_flow(&self, mut flow: RequestFlow) -> Outcome {
+    async fn run_flow(&self, flow: RequestFlow) -> Outcome {
+        let mut place = None;
+        let outcome = self.run_steps(flow, &mut place).await;
+        if let Some(place) = place {
+            place.end();
+        }
+        outcome
+    }
+
+    /// Runs the steps of a request, which keeps a place while it waits for its visitor's turn.
+    async fn run_steps<'a>(
+        &'a self,
+        mut flow: RequestFlow,
+        place: &mut Option<Place<'a>>,
+    ) -> Outcome {
         let mut deadline = self.wait_of_active();
         let mut step = self.locked(|room, now| flow.decide(room, now));
         loop {
@@ -292,14 +306,16 @@ impl RoomHandle {
                     None
                 }
                 Step::WaitForTurn => {
-                    match self.wait_for_turn(&mut deadline).await {
+                    if place.is_none() {
+                        *place = flow.visit().and_then(|visit| self.take_place(visit));
+                    }
+                    if place.is_none() {
+                        flow.refuse_wait_for_turn();
+                    } else if !self.wait_for_turn(&mut deadline).await
                         // In a suspended room nobody waits; the next request learns that.
-                        TurnWaitEnd::Reply if self.settings.load().config.suspended => {
-                            flow.end_wait_for_turn();
-                        }
-                        TurnWaitEnd::Reply => {}
-                        TurnWaitEnd::InVain => flow.end_wait_for_turn(),
-                        TurnWaitEnd::TooMany => flow.refuse_wait_for_turn(),
+                        || self.settings.load().config.suspended
+                    {
+                        flow.end_wait_for_turn();
                     }
                     None
                 }

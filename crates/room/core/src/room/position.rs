@@ -147,9 +147,7 @@ impl Room {
         }
         if is_late {
             // It will ask again late, like this time. A slot that comes free is for others.
-            if self.waiting.handle_pause(&ticket, rank, now) {
-                self.snapshot.take_waiting(rank);
-            }
+            self.pause(&ticket, rank, now);
             return None;
         }
         let interval = if visit.gets_page {

@@ -165,6 +165,15 @@ impl RequestFlow {
         }
     }
 
+    /// Returns the visit, once it is clear that the visitor is not active.
+    #[must_use]
+    pub fn visit(&self) -> Option<Visit> {
+        match self.stage {
+            Stage::Visiting(visit) => Some(visit),
+            Stage::CheckIn(_) | Stage::Outlasted(_) | Stage::Arrived(_) => None,
+        }
+    }
+
     /// Whether a new visitor only requests its position.
     #[must_use]
     pub fn is_look(&self) -> bool {
@@ -231,7 +240,7 @@ impl RequestFlow {
             }
             Stage::Visiting(visit) => {
                 let visit = self.without_left_ticket(visit, room, now);
-                let step = self.visit(visit, room, now);
+                let step = self.decide_visit(visit, room, now);
                 if step == Step::WaitForTurn {
                     self.stage = Stage::Visiting(Visit {
                         turn_wait: TurnWait::Begun,
@@ -383,7 +392,7 @@ impl RequestFlow {
         visit
     }
 
-    fn visit(&self, visit: Visit, room: &mut Room, now: Timestamp) -> Step {
+    fn decide_visit(&self, visit: Visit, room: &mut Room, now: Timestamp) -> Step {
         if self.is_look() {
             return room
                 .handle_look(visit, now)

@@ -92,6 +92,22 @@ impl Room {
         true
     }
 
+    /// Records that a client has hung up while its request waited for the turn. Its visitor does not
+    /// count until its next request.
+    pub fn handle_hang_up(&mut self, visit: Visit, now: Timestamp) {
+        if let Some(ticket) = visit.ticket {
+            let rank = self.rank(visit, ticket.bucket);
+            self.pause(&ticket, rank, now);
+        }
+    }
+
+    /// Stops counting a visitor until its next request.
+    pub(super) fn pause(&mut self, ticket: &Ticket, rank: Timestamp, now: Timestamp) {
+        if self.waiting.handle_pause(ticket, rank, now) {
+            self.snapshot.take_waiting(rank);
+        }
+    }
+
     /// Whether the turn of a visitor of this rank may come while its request waits. Those ahead may
     /// not come, if they are as slow as it is. Then a slot that is free, or comes free, is its own.
     fn is_turn_near(&self, rank: Timestamp) -> bool {

@@ -3,12 +3,16 @@
 //! The core decides which sync a visitor waits for, and for how long
 //! ([`anteroom_room::sync_loop::WaitDeadline`]).
 
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use anteroom_room::id::VisitorId;
+use anteroom_room::room::Visit;
 use anteroom_room::sync_loop::{Round, WAIT_TIMEOUT, WaitDeadline};
 use anteroom_room::time::Timestamp;
-use tokio::sync::{Notify, Semaphore, watch};
+use parking_lot::Mutex;
+use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, timeout_at};
 
 use super::RoomHandle;
@@ -40,7 +44,7 @@ pub(super) struct Rounds {
     /// Number of waiting visitors.
     waiting: AtomicU32,
     /// Permits for visitors who wait for their turn.
-    turn_waits: Semaphore,
+    turn_waits: Mutex<HashSet<VisitorId>>,
     began_at: Instant,
 }
 
@@ -71,7 +75,7 @@ impl Rounds {
                 Joined::No
             }),
             waiting: AtomicU32::new(0),
-            turn_waits: Semaphore::new(TURN_WAITS_MAX),
+            turn_waits: Mutex::default(),
             began_at: Instant::now(),
         }
     }
@@ -184,31 +188,60 @@ impl RoomHandle {
         deadline.end(ended.is_ok(), *rounds.round.borrow())
     }
 
-    /// Waits for the next reply of the parent, for a visitor whose turn is near.
-    pub(super) async fn wait_for_turn(&self, deadline: &mut WaitDeadline) -> TurnWaitEnd {
+    /// Takes a place for a request that waits for its visitor's turn; `None` if too many wait, or
+    /// another request of this visitor does.
+    pub(super) fn take_place(&self, visit: Visit) -> Option<Place<'_>> {
+        let mut waits = self.rounds.turn_waits.lock();
+        let is_free = waits.len() < TURN_WAITS_MAX && waits.insert(visit.visitor);
+        // Made only if it is free: its end takes the visitor out.
+        is_free.then(|| Place {
+            room: self,
+            visit,
+            is_given_up: true,
+        })
+    }
+
+    /// Waits for the next reply of the parent, for a visitor whose turn is near. Returns whether
+    /// there is one, and another may be waited for.
+    pub(super) async fn wait_for_turn(&self, deadline: &mut WaitDeadline) -> bool {
         let rounds = &self.rounds;
-        let Ok(_permit) = rounds.turn_waits.try_acquire() else {
-            return TurnWaitEnd::TooMany;
-        };
         let Some(wanted) = deadline.begin_turn(*rounds.round.borrow(), rounds.now()) else {
-            return TurnWaitEnd::InVain;
+            return false;
         };
         let mut round = rounds.round.subscribe();
         let ended = round.wait_for(|round| round.ended >= wanted || round.is_failing);
-        match timeout_at(rounds.instant(deadline.turn_ends_at()), ended).await {
-            Ok(_) => TurnWaitEnd::Reply,
-            Err(_) => TurnWaitEnd::InVain,
-        }
+        timeout_at(rounds.instant(deadline.turn_ends_at()), ended)
+            .await
+            .is_ok()
     }
 }
 
-/// End of a wait for a turn.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum TurnWaitEnd {
-    /// The parent has replied.
-    Reply,
-    /// The visitor has waited for as long as it may.
-    InVain,
-    /// Wait that did not begin, because too many wait.
-    TooMany,
+/// Place of a request that waits for its visitor's turn, at this node.
+pub(super) struct Place<'a> {
+    room: &'a RoomHandle,
+    visit: Visit,
+    /// Whether the client has hung up, unless something else is noted.
+    is_given_up: bool,
+}
+
+impl Place<'_> {
+    /// Records that the request has its verdict.
+    pub(super) fn end(mut self) {
+        self.is_given_up = false;
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.room
+            .rounds
+            .turn_waits
+            .lock()
+            .remove(&self.visit.visitor);
+        if self.is_given_up {
+            let visit = self.visit;
+            self.room
+                .locked(|room, now| room.handle_hang_up(visit, now));
+        }
+    }
 }

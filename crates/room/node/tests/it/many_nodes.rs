@@ -3,6 +3,7 @@
 
 mod deployment;
 mod overrides;
+mod turn_waits;
 
 use std::sync::Arc;
 use std::time::Duration;
