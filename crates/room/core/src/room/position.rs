@@ -59,8 +59,7 @@ impl Room {
         } else {
             ask_after
         };
-        let asks_at_once = self.asks_at_once(visit);
-        let ask_after = if asks_at_once {
+        let ask_after = if self.asks_at_once(visit) {
             DurationMs::ZERO
         } else {
             self.soon_enough(ask_after)
@@ -249,7 +248,7 @@ impl Room {
 }
 
 /// Whether the room admits visitors at present.
-pub(super) const fn is_moving(reason: QueueReason) -> bool {
+const fn is_moving(reason: QueueReason) -> bool {
     matches!(reason, QueueReason::Full | QueueReason::NotYourTurn)
 }
 

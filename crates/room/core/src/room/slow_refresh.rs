@@ -52,10 +52,10 @@ impl Room {
         };
         let is_late = match visit.turn_wait {
             TurnWait::InVain { .. } => true,
+            // A punctual poll may have asked for the wait, or a copy of the ticket may wait.
             TurnWait::Possible => {
                 let has_order = self.rules.queueing_method == QueueingMethod::Fifo;
-                // A copy of the ticket may wait.
-                has_order && !self.waiting.is_counted_anew(&ticket, now)
+                has_order && self.refreshes_slowly(&ticket, now)
             }
             TurnWait::No | TurnWait::Begun => false,
         };

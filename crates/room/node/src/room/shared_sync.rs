@@ -43,7 +43,7 @@ pub(super) struct Rounds {
     joined: watch::Sender<Joined>,
     /// Number of waiting visitors.
     waiting: AtomicU32,
-    /// Permits for visitors who wait for their turn.
+    /// Visitors with a request that waits for their turn.
     turn_waits: Mutex<HashSet<VisitorId>>,
     began_at: Instant,
 }

@@ -134,6 +134,24 @@ fn a_late_poll_waits_and_the_next_one_is_punctual_or_waits_again() {
     assert_eq!(pair.decide(&mut flow(punctual)), Step::WaitForTurn);
 }
 
+#[test]
+fn a_punctual_long_poll_far_from_its_turn_counts() {
+    let (mut pair, _) = with_first_in_line();
+    let mut crowd = [(); 17].map(|()| pair.queue(None).0);
+    pair.wait(1_000);
+    let mut last = pair.queue(None).0;
+    for _ in 0..3 {
+        pair.wait(1_000);
+        for ticket in &mut crowd {
+            *ticket = pair.queue(Some(*ticket)).0;
+        }
+        pair.sync();
+        let step = pair.decide(&mut long_poll(last));
+        last = queued(step).0;
+        assert!(last.counted_until > Some(pair.now));
+    }
+}
+
 /// A request that may not wait must not be followed at once, or a client would ask all the time.
 #[test]
 fn where_too_many_wait_a_poll_is_answered_with_an_interval() {
