@@ -92,8 +92,8 @@ impl Room {
         true
     }
 
-    /// Records that a client has hung up while its request waited for the turn. Its visitor does not
-    /// count until its next request.
+    /// Records that a client has hung up while its request waited for the turn. Its visitor does
+    /// not count until its next request.
     pub fn handle_hang_up(&mut self, visit: Visit, now: Timestamp) {
         if let Some(ticket) = visit.ticket {
             let rank = self.rank(visit, ticket.bucket);
