@@ -111,51 +111,66 @@ impl Tool {
         let began = Instant::now();
         loop {
             let text = fs::read_to_string(output).unwrap_or_default();
-            let totals = match self {
+            let counted = match self {
                 Self::Callgrind => callgrind(&text),
-                Self::Strace => strace(&text),
+                Self::Strace => strace(&text).map(|totals| (totals, Profile::default())),
             };
-            if totals.is_some() || began.elapsed() > OUTPUT_TIMEOUT {
-                let totals = totals.with_context(|| {
+            if counted.is_some() || began.elapsed() > OUTPUT_TIMEOUT {
+                return counted.with_context(|| {
                     format!("{} wrote no counts:\n{:.2000}", self.program(), text)
-                })?;
-                let profile = match self {
-                    Self::Callgrind => Profile::parse(&text),
-                    Self::Strace => Profile::default(),
-                };
-                return Ok((totals, profile));
+                });
             }
             sleep(PROBE_PERIOD).await;
         }
     }
 }
 
-/// Parses the output of callgrind: the sum of instructions, and the calls of allocators.
-fn callgrind(text: &str) -> Option<Totals> {
+/// Parses the output of callgrind: the sum of instructions, the calls of allocators, and what each
+/// function costs itself. A line of costs belongs to the function above it, unless it follows a
+/// line of calls: then it is the cost of the callee.
+fn callgrind(text: &str) -> Option<(Totals, Profile)> {
     // A name stands where its number occurs first: `fn=(7) malloc`, then `cfn=(7)`.
-    let mut names = HashMap::new();
-    let mut called = false;
+    let mut names: HashMap<&str, &str> = HashMap::new();
+    let (mut function, mut callee, mut is_call) = ("", "", false);
+    let mut profile = Profile::default();
     let mut mallocs = 0.0;
     let mut instructions = None;
     for line in text.lines() {
-        let function = line.strip_prefix("cfn=");
-        if let Some(function) = function.or_else(|| line.strip_prefix("fn=")) {
-            let (number, name) = function.split_once(' ').unwrap_or((function, ""));
+        let named = line
+            .strip_prefix("fn=")
+            .or_else(|| line.strip_prefix("cfn="));
+        if let Some(reference) = named {
+            let (number, name) = reference.split_once(' ').unwrap_or((reference, ""));
             if !name.is_empty() {
-                names.insert(number, ALLOCATORS.contains(&name));
+                names.insert(number, name);
             }
-            called = line.starts_with('c') && names.get(number).is_some_and(|&is| is);
-        } else if let Some(calls) = line.strip_prefix("calls=").filter(|_| called) {
-            mallocs += calls.split(' ').next()?.parse::<f64>().ok()?;
+            let name = names.get(number).copied().unwrap_or(number);
+            if line.starts_with('c') {
+                callee = name;
+            } else {
+                function = name;
+            }
+        } else if let Some(calls) = line.strip_prefix("calls=") {
+            is_call = true;
+            if ALLOCATORS.contains(&callee) {
+                mallocs += calls.split(' ').next()?.parse::<f64>().ok()?;
+            }
         } else if let Some(sum) = line.strip_prefix("totals: ") {
             instructions = sum.trim().parse().ok();
+        } else if line.starts_with(|first: char| first.is_ascii_digit() || "+-*".contains(first)) {
+            let cost = line.split(' ').nth(1).and_then(|cost| cost.parse().ok());
+            if !is_call {
+                profile.add(function, cost.unwrap_or(0.0));
+            }
+            is_call = false;
         }
     }
-    Some(Totals {
+    let totals = Totals {
         instructions: instructions?,
         mallocs,
         ..Totals::default()
-    })
+    };
+    Some((totals, profile))
 }
 
 /// Parses the output of strace: a line for each system call, and the sum as the last.
@@ -185,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn instructions_and_allocations_are_parsed() {
+    fn instructions_allocations_and_functions_are_parsed() {
         let text = "events: Ir\n\nob=(1) /lib/libc.so\nfl=(1)\nfn=(1) main\n0 5\n\
                     cfn=(2) malloc\ncalls=3 0 \n0 30\ncfn=(3) free\ncalls=9 0 \n0 9\n\n\
                     fn=(2)\n0 30\n\nfn=(4) other\n0 7\ncfn=(2)\ncalls=2 0 \n0 20\n\
@@ -195,8 +210,10 @@ mod tests {
             mallocs: 6.0,
             ..Totals::default()
         };
-        assert_eq!(callgrind(text), Some(expected));
-        assert_eq!(callgrind(&text.replace("totals", "summary")), None);
+        let (totals, profile) = callgrind(text).unwrap();
+        assert_eq!(totals, expected);
+        assert_eq!(profile.table(2), "       30  malloc\n        7  other\n");
+        assert!(callgrind(&text.replace("totals", "summary")).is_none());
     }
 
     #[test]
