@@ -5,21 +5,25 @@
 //! facts and sends the page.
 
 mod custom;
+mod deflate;
 mod fields;
 mod grammar;
 mod html;
 #[cfg(test)]
 pub(crate) mod samples;
 pub mod states;
+mod template;
 mod texts;
 mod time_words;
 mod view;
 mod words;
 
 pub use custom::{BYTES_MAX as CUSTOM_PAGE_BYTES_MAX, CustomPage, Mistake};
+pub(crate) use deflate::Deflater;
 pub(crate) use html::{
-    Links, SCRIPT, STYLE, TURN_SCRIPT, accent_style, escaped, html, prepare, reload_secs,
+    Links, SCRIPT, STYLE, TURN_SCRIPT, accent_style, escaped, page, prepare, reload_secs,
 };
+pub(crate) use template::{Page, Part};
 pub(crate) use texts::Texts;
 pub use view::{TurnView, WaitingView};
 pub(crate) use words::{TurnWords, Words};

@@ -11,10 +11,9 @@ mod variables;
 
 use std::sync::Arc;
 
-use ramhorns::Template;
-
 use crate::page::fields::ByName;
 use crate::page::html::Links;
+use crate::page::template::{Page, PageTemplate};
 use crate::page::view::WaitingView;
 pub use scan::Mistake;
 use variables::Variables;
@@ -29,7 +28,7 @@ const MISTAKES_MAX: usize = 20;
 /// Checked template.
 #[derive(Clone)]
 pub struct CustomPage {
-    template: Arc<Template<'static>>,
+    template: Arc<PageTemplate>,
     has_script: bool,
 }
 
@@ -59,7 +58,7 @@ impl CustomPage {
 
     /// Parses a template whose tags are checked.
     fn parsed(source: &str) -> Result<Self, Mistake> {
-        let template = Template::new(scan::with_marked_scripts(source));
+        let template = PageTemplate::new(scan::with_marked_scripts(source));
         let template = template.map_err(|error| Mistake {
             line: 1,
             message: error.to_string(),
@@ -90,12 +89,12 @@ impl CustomPage {
 
     /// Renders the page of one visitor.
     #[must_use]
-    pub(crate) fn html(
+    pub(crate) fn page(
         &self,
         view: &WaitingView<'_>,
         links: Links<'_>,
         after_post: bool,
-    ) -> String {
+    ) -> Page<'_> {
         let variables = Variables::new(view, links, after_post);
         self.template.render(&ByName(variables))
     }

@@ -15,11 +15,12 @@ use anteroom_config::language::Language;
 use anteroom_config::{Accent, PageLogo};
 use anteroom_room::estimate::PAGE_RELOAD;
 use anteroom_room::queue_position::QueueReason;
+use ramhorns::Content;
 use ramhorns::encoding::Encoder;
-use ramhorns::{Content, Template};
 
 use crate::page::fields::{ByName, Fields, write_text};
 use crate::page::grammar::filled;
+use crate::page::template::{Page, PageTemplate};
 use crate::page::texts::Texts;
 use crate::page::time_words::{self, Part};
 use crate::page::view::WaitingView;
@@ -39,9 +40,9 @@ pub(crate) static SCRIPT: LazyLock<String> =
 pub(crate) static TURN_SCRIPT: LazyLock<String> =
     LazyLock::new(|| pack::script(include_str!("../../templates/turn.js")));
 
-static TEMPLATES: LazyLock<BTreeMap<Language, Template<'static>>> = LazyLock::new(|| {
+static TEMPLATES: LazyLock<BTreeMap<Language, PageTemplate>> = LazyLock::new(|| {
     let templates = Language::ALL.map(|language| {
-        let template = Template::new(in_language(language))
+        let template = PageTemplate::new(in_language(language))
             .expect("the template is a constant that the tests render in every language");
         (language, template)
     });
@@ -92,10 +93,10 @@ struct Values<'a> {
     after_post: bool,
 }
 
-/// Renders the page as HTML in UTF-8. It has at most 20,000 bytes, unless the operator's message,
-/// facts or logo are long.
+/// Renders the page. It has at most 20,000 bytes, unless the operator's message, facts or logo are
+/// long.
 #[must_use]
-pub(crate) fn html(view: &WaitingView<'_>, links: Links<'_>, after_post: bool) -> String {
+pub(crate) fn page(view: &WaitingView<'_>, links: Links<'_>, after_post: bool) -> Page<'static> {
     let values = Values {
         view,
         links,

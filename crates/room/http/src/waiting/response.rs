@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use crate::page::{CustomPage, Links, WaitingView};
+use crate::page::{CustomPage, Links, Page, WaitingView};
 use anteroom_config::PageConfig;
 use aws_lc_rs::digest;
 use base64::Engine as _;
@@ -116,19 +116,17 @@ pub(crate) fn prepare() {
 pub fn respond(view: &WaitingView<'_>, answer: Answer, look: Look<'_>) -> Response<Bytes> {
     let is_page = answer.kind.is_page();
     let is_after_post = answer.kind == RequestKind::PageAfterPost;
-    let (body, content_type) = if is_page {
+    let (body, packed, content_type) = if is_page {
         let html = HeaderValue::from_static("text/html; charset=utf-8");
-        let page = Bytes::from(page(view, look, is_after_post));
-        (page, Some(html))
+        let page = page(view, look, is_after_post);
+        let packed = answer.has_gzip.then(|| gzip::compress_page(&page));
+        (Bytes::from(page.text), packed.flatten(), Some(html))
     } else if answer.kind == RequestKind::Asset {
-        (Bytes::new(), None)
+        (Bytes::new(), None, None)
     } else {
-        (to_json(&view.body()), Some(JSON))
-    };
-    let packed = if answer.has_gzip {
-        gzip::compress(&body)
-    } else {
-        None
+        let json = to_json(&view.body());
+        let packed = answer.has_gzip.then(|| gzip::compress(&json));
+        (json, packed.flatten(), Some(JSON))
     };
     let is_packed = packed.is_some();
     let body = packed.unwrap_or(body);
@@ -164,7 +162,7 @@ pub fn respond(view: &WaitingView<'_>, answer: Answer, look: Look<'_>) -> Respon
     response
 }
 
-fn page(view: &WaitingView<'_>, look: Look<'_>, is_after_post: bool) -> String {
+fn page<'t>(view: &WaitingView<'_>, look: Look<'t>, is_after_post: bool) -> Page<'t> {
     let position = position_endpoint::url(view.room, view.language);
     let entry = match look.entry {
         "" => "".into(),
@@ -191,8 +189,8 @@ fn page(view: &WaitingView<'_>, look: Look<'_>, is_after_post: bool) -> String {
         leave: &format!("{}?{query}", leave::PATH),
     };
     match look.template {
-        Some(template) => template.html(view, links, is_after_post),
-        None => crate::page::html(view, links, is_after_post),
+        Some(template) => template.page(view, links, is_after_post),
+        None => crate::page::page(view, links, is_after_post),
     }
 }
 

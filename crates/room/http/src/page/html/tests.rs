@@ -35,6 +35,10 @@ const LONG: Links<'static> = Links {
            0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcde",
 };
 
+fn html(view: &WaitingView<'_>, links: Links<'_>, after_post: bool) -> String {
+    super::page(view, links, after_post).text
+}
+
 fn page(view: &WaitingView<'_>, after_post: bool) -> String {
     html(view, LINKS, after_post)
 }

@@ -1,0 +1,242 @@
+//! Template of a page, whose constant parts are compressed once.
+//!
+//! Most bytes of a page are the same for all visitors: style, script, texts. The page of a visitor
+//! knows where they are, so only the rest of it is compressed for each visitor.
+
+use std::io::{self, Write};
+use std::sync::OnceLock;
+
+use ramhorns::{Content, Template};
+use smallvec::SmallVec;
+
+use crate::page::deflate::Deflater;
+
+/// Least size of a constant part that is compressed on its own, in bytes. Each ends with an empty
+/// block of five bytes, and cannot refer to what came before it.
+const CONSTANT_BYTES_MIN: usize = 512;
+
+/// Level of compression of a constant part, the best one.
+const CONSTANT_LEVEL: u32 = 9;
+
+/// Template with its constant parts.
+pub(crate) struct PageTemplate {
+    template: Template<'static>,
+    /// In the order of the source.
+    constants: Vec<Constant>,
+}
+
+/// Constant part of a template.
+pub(crate) struct Constant {
+    /// Place in the source, in bytes.
+    start: usize,
+    bytes: usize,
+    /// Blocks of a deflate stream, made for the first page that needs them.
+    deflated: OnceLock<Box<[u8]>>,
+}
+
+impl PageTemplate {
+    /// Parses a template.
+    ///
+    /// # Errors
+    ///
+    /// Those of the engine.
+    pub(crate) fn new(source: String) -> Result<Self, ramhorns::Error> {
+        let constants = constants(&source);
+        let template = Template::new(source)?;
+        Ok(Self {
+            template,
+            constants,
+        })
+    }
+
+    /// Returns the source.
+    pub(crate) fn source(&self) -> &str {
+        self.template.source()
+    }
+
+    /// Fills in the values of one visitor.
+    pub(crate) fn render(&self, content: &impl Content) -> Page<'_> {
+        let mut gathered = Page {
+            template: self,
+            text: String::with_capacity(content.capacity_hint(&self.template)),
+            constants: SmallVec::new(),
+        };
+        self.template
+            .render_to_writer(&mut gathered, content)
+            .expect("a page takes every text");
+        gathered
+    }
+
+    /// Returns the number of the constant that `part` is; the engine writes it from where it is in the source.
+    fn constant_of(&self, part: &[u8]) -> Option<usize> {
+        let source = self.source().as_ptr().addr();
+        let start = part.as_ptr().addr().checked_sub(source)?;
+        let at = self
+            .constants
+            .binary_search_by_key(&start, |constant| constant.start);
+        let at = at.ok()?;
+        (self.constants[at].bytes == part.len()).then_some(at)
+    }
+
+    fn text_of(&self, constant: &Constant) -> &str {
+        &self.source()[constant.start..constant.start + constant.bytes]
+    }
+}
+
+impl Constant {
+    fn deflated(&self, text: &str) -> &[u8] {
+        self.deflated.get_or_init(|| {
+            let mut deflated = Vec::new();
+            Deflater::new(CONSTANT_LEVEL).append(text.as_bytes(), &mut deflated);
+            deflated.into()
+        })
+    }
+}
+
+/// Returns the texts between tags that are worth it.
+fn constants(source: &str) -> Vec<Constant> {
+    let mut constants = Vec::new();
+    let mut start = 0;
+    while start < source.len() {
+        let rest = &source[start..];
+        let bytes = rest.find("{{").unwrap_or(rest.len());
+        if bytes >= CONSTANT_BYTES_MIN {
+            constants.push(Constant {
+                start,
+                bytes,
+                deflated: OnceLock::new(),
+            });
+        }
+        let tag = rest[bytes..].find("}}").unwrap_or(rest.len() - bytes);
+        start += bytes + tag;
+        // Tags without escaping end with three of them.
+        start += source[start..].bytes().take_while(|b| *b == b'}').count();
+    }
+    constants
+}
+
+/// Page of one visitor.
+pub(crate) struct Page<'t> {
+    template: &'t PageTemplate,
+    /// HTML in UTF-8.
+    pub(crate) text: String,
+    /// Places of constants in the text, and their numbers.
+    constants: SmallVec<[(usize, usize); 8]>,
+}
+
+/// Part of a page.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Part<'p> {
+    /// Text of this visitor.
+    Own(&'p [u8]),
+    /// Constant text, as blocks of a deflate stream that end at a byte and need no text before.
+    Deflated(&'p [u8]),
+}
+
+impl Page<'_> {
+    /// Returns the parts of the page, in their order.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
+        let mut after = 0;
+        let ends = self.constants.iter().map(Some).chain([None]);
+        ends.flat_map(move |constant| {
+            let (at, constant) = match constant {
+                Some((at, number)) => (*at, Some(&self.template.constants[*number])),
+                None => (self.text.len(), None),
+            };
+            let own = Part::Own(&self.text.as_bytes()[after..at]);
+            let deflated = constant.map(|constant| {
+                after = at + constant.bytes;
+                let text = self.template.text_of(constant);
+                Part::Deflated(constant.deflated(text))
+            });
+            [Some(own), deflated].into_iter().flatten()
+        })
+    }
+}
+
+impl Write for Page<'_> {
+    fn write(&mut self, part: &[u8]) -> io::Result<usize> {
+        match self.template.constant_of(part) {
+            Some(number) => {
+                self.constants.push((self.text.len(), number));
+                let constant = &self.template.constants[number];
+                self.text.push_str(self.template.text_of(constant));
+            }
+            // The engine writes whole texts.
+            None => self
+                .text
+                .push_str(str::from_utf8(part).map_err(io::Error::other)?),
+        }
+        Ok(part.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::fields::{ByName, Fields};
+
+    struct Name(&'static str);
+
+    impl Fields for Name {
+        type Value<'v> = &'static str;
+
+        fn field(&self, name: &str) -> Option<&'static str> {
+            (name == "name").then_some(self.0)
+        }
+    }
+
+    fn lengths(page: &Page<'_>) -> Vec<(bool, usize)> {
+        let parts = page.parts().map(|part| match part {
+            Part::Own(text) => (true, text.len()),
+            Part::Deflated(bytes) => (false, bytes.len()),
+        });
+        parts.collect()
+    }
+
+    #[test]
+    fn long_texts_between_tags_are_compressed_once() {
+        let (long, longer) = ("a".repeat(600), "b".repeat(5_000));
+        let source = format!("{long}{{{{name}}}}short{{{{{{name}}}}}}{longer}{{{{! no text }}}}");
+        let template = PageTemplate::new(source).unwrap();
+        let page = template.render(&ByName(Name("<x>")));
+        assert_eq!(page.text, format!("{long}&lt;x&gt;short<x>{longer}"));
+        let lengths = lengths(&page);
+        assert_eq!(lengths.len(), 5, "{lengths:?}");
+        assert_eq!(
+            [lengths[0], lengths[2], lengths[4]],
+            [(true, 0), (true, 17), (true, 0)]
+        );
+        assert!(lengths[1].1 < 30 && lengths[3].1 < 40, "{lengths:?}");
+        let again = template.render(&ByName(Name("y")));
+        let places = |page: &Page<'_>| {
+            let parts = page.parts().filter_map(|part| match part {
+                Part::Own(_) => None,
+                Part::Deflated(bytes) => Some(bytes.as_ptr().addr()),
+            });
+            parts.collect::<Vec<_>>()
+        };
+        assert_eq!(places(&page), places(&again));
+    }
+
+    #[test]
+    fn a_value_that_looks_like_a_constant_is_none() {
+        let text: &'static str = "a".repeat(600).leak();
+        let template = PageTemplate::new(format!("{text}{{{{name}}}}")).unwrap();
+        let page = template.render(&ByName(Name(text)));
+        let lengths = lengths(&page);
+        assert_eq!(lengths[2], (true, 600), "{lengths:?}");
+    }
+
+    #[test]
+    fn a_hidden_constant_is_not_in_the_page() {
+        let source = format!("{{{{^name}}}}{}{{{{/name}}}}.", "a".repeat(600));
+        let template = PageTemplate::new(source).unwrap();
+        let page = template.render(&ByName(Name("y")));
+        assert_eq!((&*page.text, lengths(&page)), (".", vec![(true, 1)]));
+    }
+}
