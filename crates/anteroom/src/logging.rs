@@ -1,8 +1,19 @@
 //! Logs on standard error: text for people, JSON for programs.
 
+mod access;
+mod lines;
+
+use std::cell::RefCell;
+use std::io::{self, IsTerminal as _};
+use std::time::SystemTime;
+
+use anteroom_proxy::access_log::{self, AccessLine};
+use anyhow::Context as _;
 use clap::{Args, ValueEnum};
-use tracing_appender::non_blocking::WorkerGuard;
 use tracing_subscriber::EnvFilter;
+
+pub use lines::Flush;
+use lines::Lines;
 
 /// Log settings.
 #[derive(Args, Clone, Debug)]
@@ -42,12 +53,6 @@ impl LogOptions {
     }
 }
 
-/// Writes the remaining lines when it is dropped; keep it until the end.
-#[must_use = "lines that are still to be written are lost when it is dropped"]
-pub struct Flush {
-    _guard: WorkerGuard,
-}
-
 /// Starts logging. A second call changes nothing.
 ///
 /// A thread of its own writes the lines. If their reader is slow or gone, lines are dropped, so
@@ -63,18 +68,46 @@ pub fn init(options: &LogOptions) -> anyhow::Result<Flush> {
             options.log
         )
     })?;
-    let (writer, guard) = tracing_appender::non_blocking(std::io::stderr());
+    let lines = Lines::default();
+    let flush = lines.write_to(io::stderr());
+    let flush = flush.context("the thread of the log cannot start")?;
+    let has_colours = io::stderr().is_terminal();
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         // It would report a closed standard error on standard error, and panic.
         .log_internal_errors(false)
-        .with_writer(writer);
-    // Tests start several gateways in one process; the logging of the first one stays.
-    let _ = match options.log_format {
-        LogFormat::Text => builder
-            .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
-            .try_init(),
+        .with_writer(lines.clone());
+    let started = match options.log_format {
+        LogFormat::Text => builder.with_ansi(has_colours).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
     };
-    Ok(Flush { _guard: guard })
+    // Tests start several gateways in one process; the logging of the first one stays.
+    if started.is_ok() {
+        match options.log_format {
+            // Only events have colours.
+            LogFormat::Text if has_colours => {}
+            LogFormat::Text => write_access_lines(lines, access::append_text),
+            LogFormat::Json => write_access_lines(lines, access::append_json),
+        }
+    }
+    Ok(flush)
+}
+
+thread_local! {
+    /// Line that is being formatted. Nobody else waits for that.
+    static LINE: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the time of a line in the log decides nothing"
+)]
+fn write_access_lines(lines: Lines, append: fn(&mut Vec<u8>, SystemTime, &AccessLine<'_>)) {
+    access_log::set_writer(Box::new(move |line| {
+        LINE.with_borrow_mut(|bytes| {
+            bytes.clear();
+            append(bytes, SystemTime::now(), line);
+            lines.push(bytes);
+        });
+    }));
 }

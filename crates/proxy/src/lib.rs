@@ -14,8 +14,9 @@
 //! [`body`] is what streams in both directions. [`error_page`] writes what a client reads when a
 //! request ends here, with a status from [`status`]. The crate knows neither rooms nor limits. It
 //! holds what both need to speak HTTP: [`header_view`], [`cookies`], [`path`], [`route`],
-//! [`forwarded`] and [`language`].
+//! [`forwarded`], [`language`] and [`access_log`].
 
+pub mod access_log;
 pub mod body;
 pub mod cookies;
 pub mod downstream;

@@ -3,7 +3,6 @@
 //! A line has the path without its query, which may carry secrets of the site. It has no cookie and
 //! no visitor id.
 
-use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Instant;
@@ -16,6 +15,7 @@ use super::queued_lines::QueuedLines;
 use super::route_table::RoomRoute;
 use super::verdict::Verdict;
 use crate::waiting::WaitingView;
+use anteroom_proxy::access_log::{self, AccessLine};
 use anteroom_proxy::request_context::RequestContext;
 
 /// Fields of a line in the access log.
@@ -50,7 +50,7 @@ impl<'a> AccessEntry<'a> {
     )]
     pub(super) fn of_parts(method: &Method, path: &str, client: Option<IpAddr>) -> Self {
         // A line that is not written needs no copies.
-        let is_logged = tracing::enabled!(target: "access", tracing::Level::INFO);
+        let is_logged = access_log::is_enabled();
         let path = if is_logged { path } else { "" };
         Self {
             queued_lines: None,
@@ -99,6 +99,12 @@ impl<'a> AccessEntry<'a> {
             .map(|ahead| ahead.saturating_add(1));
     }
 
+    /// Ends the line without writing or counting it: others decide about the request.
+    pub(super) fn withdraw(&mut self) {
+        self.counters = None;
+        self.is_logged = false;
+    }
+
     /// Sets the status of the response. Without one, the client disconnected first.
     pub(super) fn set_status(&mut self, status: StatusCode) {
         self.status = Some(status);
@@ -114,44 +120,19 @@ impl Drop for AccessEntry<'_> {
         if !self.is_logged {
             return;
         }
-        tracing::info!(
-            target: "access",
-            client = self.client.map(tracing::field::display),
-            method = %self.method,
-            path = %printable(&self.path),
-            status = self.status.map(|status| status.as_u16()),
-            is_client_gone = self.status.is_none().then_some(true),
-            verdict = self.verdict.name(),
-            room = self.room.as_deref(),
-            reason = self.reason,
-            position = self.position,
-            micros = u64::try_from(self.started_at.elapsed().as_micros()).unwrap_or(u64::MAX),
-        );
-    }
-}
-
-/// Escapes characters of a path that could control a terminal or look like another field.
-fn printable(path: &str) -> Cow<'_, str> {
-    if path
-        .bytes()
-        .all(|byte| byte.is_ascii_graphic() && byte != b'"')
-    {
-        Cow::Borrowed(path)
-    } else {
-        Cow::Owned(path.escape_default().to_string())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn control_characters_of_a_path_are_escaped() {
-        assert_eq!(printable("/shop/%C3%A9"), "/shop/%C3%A9");
-        assert_eq!(
-            printable("/a\u{9b}31m\u{2028}\""),
-            "/a\\u{9b}31m\\u{2028}\\\""
-        );
+        access_log::write(&AccessLine {
+            client: self.client,
+            status: self.status.map(|status| status.as_u16()),
+            is_client_gone: self.status.is_none().then_some(true),
+            room: self.room.as_deref(),
+            reason: self.reason,
+            position: self.position,
+            micros: u64::try_from(self.started_at.elapsed().as_micros()).ok(),
+            ..AccessLine::new(
+                self.method.as_str(),
+                &access_log::printable(&self.path),
+                self.verdict.name(),
+            )
+        });
     }
 }
