@@ -37,6 +37,17 @@ impl<'a> HeaderView<'a> {
         self.get_all(name).next()
     }
 
+    /// Returns all names and values, those of one name in their order.
+    pub fn iter(self) -> impl Iterator<Item = (&'a str, &'a [u8])> {
+        let (map, lines) = match self.0 {
+            Source::Map(map) => (Some(map), &[][..]),
+            Source::Lines(lines) => (None, lines),
+        };
+        let of_map = map.into_iter().flatten();
+        let of_map = of_map.map(|(name, value)| (name.as_str(), value.as_bytes()));
+        of_map.chain(lines.iter().map(|line| (line.name, line.value)))
+    }
+
     /// Returns all values of a header, in their order.
     #[must_use]
     pub fn get_all<'n>(self, name: &'n HeaderName) -> Values<'a, 'n> {
@@ -116,6 +127,12 @@ mod tests {
             let backwards: Vec<_> = view.get_all(&COOKIE).rev().collect();
             assert_eq!(backwards, [b"y=2", b"x=1"]);
             assert_eq!(view.get(&ACCEPT), None);
+            let named = view
+                .iter()
+                .map(|(name, value)| (name.to_lowercase(), value));
+            let named: Vec<_> = named.collect();
+            assert_eq!(named.len(), 3);
+            assert_eq!(named[1], ("cookie".to_owned(), &b"x=1"[..]));
         }
     }
 }

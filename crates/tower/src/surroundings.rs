@@ -6,10 +6,10 @@ use anteroom_limit::time::TimestampUs;
 use anteroom_limit_http::LimiterContext;
 use anteroom_node::NodeClock;
 use anteroom_proxy::forwarded::Client;
+use anteroom_proxy::header_view::HeaderView;
 use anteroom_proxy::path::{Decoding, Readings};
 use anteroom_proxy::request_context::KnownVisitor;
 use anteroom_room_http::layer::{WaitingRoomLayer, is_own_path};
-use http::HeaderMap;
 
 /// Gives rate limits the clock, routes and visitors of the waiting rooms.
 pub(crate) struct Around {
@@ -43,7 +43,7 @@ impl LimiterContext for Around {
         &self,
         client: &Client,
         readings: &Readings<'_>,
-        headers: &HeaderMap,
+        headers: HeaderView<'_>,
     ) -> Option<KnownVisitor> {
         self.rooms.visitor_of(client, readings, headers)
     }

@@ -14,7 +14,8 @@ use anteroom_proxy::forwarded::{Client, Scheme, TrustedProxies};
 use anteroom_proxy::path::Readings;
 use anteroom_proxy::request_context::{KnownVisitor, RequestContext};
 use http::header::ACCEPT;
-use http::{HeaderMap, HeaderValue, Request, Response};
+use anteroom_proxy::header_view::HeaderView;
+use http::{HeaderValue, Request, Response};
 use tower::Layer as _;
 
 use crate::Options;
@@ -42,7 +43,7 @@ impl LimiterContext for Program {
         1_700_000_000
     }
 
-    fn visitor(&self, _: &Client, _: &Readings<'_>, _: &HeaderMap) -> Option<KnownVisitor> {
+    fn visitor(&self, _: &Client, _: &Readings<'_>, _: HeaderView<'_>) -> Option<KnownVisitor> {
         None
     }
 }

@@ -14,9 +14,9 @@ use std::net::{IpAddr, Ipv6Addr};
 use anteroom_limit_store::{ClientKey, KeyMaker};
 use anteroom_proxy::cookies;
 use anteroom_proxy::forwarded::is_same;
+use anteroom_proxy::header_view::HeaderView;
 use anteroom_proxy::path::Readings;
 use anteroom_proxy::route::fold;
-use http::HeaderMap;
 use http::header::HeaderName;
 use smallvec::{SmallVec, smallvec};
 
@@ -46,7 +46,7 @@ pub(crate) struct ClientRequest<'r> {
     /// Address of the client.
     pub(crate) address: IpAddr,
     /// Headers of the request.
-    pub(crate) headers: &'r HeaderMap,
+    pub(crate) headers: HeaderView<'r>,
     /// Path without the query.
     pub(crate) readings: &'r Readings<'r>,
     /// Signed tokens in the request.
@@ -67,11 +67,10 @@ impl Part {
                 network(caller.address, ipv6_prefix).to_vec(),
             )]),
             Self::Header(name) => {
-                let lines = caller.headers.iter().filter(|(sent, _)| {
-                    // Match every spelling that an origin may take for it.
-                    *sent == name || is_same(sent.as_str(), name.as_str())
-                });
-                distinct(lines.map(|(_, value)| Cow::Borrowed(value.as_bytes())))
+                // Match every spelling that an origin may take for it.
+                let lines = caller.headers.iter();
+                let lines = lines.filter(|(sent, _)| is_same(sent, name.as_str()));
+                distinct(lines.map(|(_, value)| Cow::Borrowed(value)))
             }
             Self::Cookie(name) => {
                 let values = cookies::all_values(caller.headers, name);

@@ -32,7 +32,7 @@ use crate::too_many_requests;
 /// is no client to count it for.
 #[derive(Clone, Debug)]
 pub struct RateLimitLayer {
-    limiter: Arc<Limiter>,
+    pub(crate) limiter: Arc<Limiter>,
 }
 
 impl RateLimitLayer {
@@ -40,12 +40,6 @@ impl RateLimitLayer {
     #[must_use]
     pub const fn new(limiter: Arc<Limiter>) -> Self {
         Self { limiter }
-    }
-
-    /// Whether there is no limit at present.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.limiter.is_empty()
     }
 }
 

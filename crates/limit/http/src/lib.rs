@@ -14,6 +14,7 @@
 //!   client.
 
 mod acquisition;
+mod at_once;
 mod client_key;
 mod client_status;
 mod counted;
@@ -32,6 +33,7 @@ mod stores;
 mod tokens;
 mod too_many_requests;
 
+pub use at_once::AllowedRequest;
 pub use client_status::ClientStatus;
 pub use counters::Event;
 pub use layer::{Limited, RateLimitLayer, RateLimited};

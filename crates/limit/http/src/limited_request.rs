@@ -9,9 +9,12 @@ use anteroom_config::OnLimit;
 use anteroom_limit::registry::Early;
 use anteroom_limit::time::DurationUs;
 use anteroom_limit::verdict::{Outcome, Verdict};
+use anteroom_proxy::access_log::{self, AccessLine};
+use anteroom_proxy::forwarded::Client;
+use anteroom_proxy::header_view::HeaderView;
 use anteroom_proxy::path::Readings;
 use anteroom_proxy::request_context::RequestContext;
-use http::{Request, StatusCode};
+use http::{Method, Request, StatusCode};
 use smallvec::SmallVec;
 use tokio::time::Instant;
 use tracing::error;
@@ -57,6 +60,16 @@ impl<'p> EarlyRejection<'p> {
     }
 }
 
+/// What limits see of a request.
+#[derive(Clone, Copy)]
+pub(crate) struct RequestFacts<'r> {
+    pub(crate) method: &'r Method,
+    /// Path without the query, as sent.
+    pub(crate) path: &'r str,
+    pub(crate) client: &'r Client,
+    pub(crate) headers: HeaderView<'r>,
+}
+
 /// Request with the limits that cover it.
 pub(crate) struct LimitedRequest<'p> {
     acquisition: Acquisition<'p>,
@@ -82,20 +95,40 @@ impl<'p> LimitedRequest<'p> {
             error!("request rejected: it carries no client address");
             return Err(StatusCode::INTERNAL_SERVER_ERROR);
         };
-        let path = request.uri().path();
+        let facts = RequestFacts {
+            method: request.method(),
+            path: request.uri().path(),
+            client,
+            headers: request.headers().into(),
+        };
+        Self::of_facts(limiter, plan, facts).ok_or(StatusCode::BAD_REQUEST)
+    }
+
+    /// Finds the limits that cover a request; `None` if its path is malformed.
+    pub(crate) fn of_facts(
+        limiter: &Limiter,
+        plan: &'p Plan,
+        request: RequestFacts<'_>,
+    ) -> Option<Self> {
+        let RequestFacts {
+            method,
+            path,
+            client,
+            headers,
+        } = request;
         let readings = Readings::under(limiter.decoding(), path);
-        let readings = readings.map_err(|_| StatusCode::BAD_REQUEST)?;
+        let readings = readings.ok()?;
         let is_polling = limiter.is_polling(path);
         let visitor = plan
             .needs_visitor
-            .then(|| limiter.visitor(client, &readings, request.headers()))
+            .then(|| limiter.visitor(client, &readings, headers))
             .flatten();
         let tokens = plan.tokens.as_deref();
         let now = tokens.map_or(0, |_| limiter.wall_seconds());
-        let tokens = ShownTokens::of(tokens, request.headers(), now);
+        let tokens = ShownTokens::of(tokens, headers, now);
         let caller = ClientRequest {
             address: client.address,
-            headers: request.headers(),
+            headers,
             readings: &readings,
             tokens: &tokens,
             visitor: visitor.map(|visitor| visitor.id),
@@ -109,7 +142,6 @@ impl<'p> LimitedRequest<'p> {
             early_rejection: None,
             delayed: Duration::ZERO,
         };
-        let method = request.method();
         let covering = plan.limits.iter().filter(|limit| {
             (limit.counts_polling || !is_polling)
                 && limit.covers.contain(method, client.host(), &readings)
@@ -121,7 +153,7 @@ impl<'p> LimitedRequest<'p> {
                 limited.add(limit, limit.identity(&caller));
             }
         }
-        Ok(limited)
+        Some(limited)
     }
 
     /// Whether local limits without tokens reject the request. Verifying a signature costs a
@@ -176,18 +208,16 @@ impl<'p> LimitedRequest<'p> {
     }
 
     /// Acquires all limits or none, if no store must be reached and no limit may delay the request.
+    /// Only [`LimitedRequest::count_allowed`] and [`LimitedRequest::count_over_limit`] count it.
     pub(crate) fn decide_now(&mut self, limiter: &Limiter) -> Option<RequestAction> {
         if self.early_rejection.is_some() || self.is_over_early {
-            self.count_skipped();
             return Some(RequestAction::Reject);
         }
         let rejects = |counted: &CoveredLimit<'_>| counted.limit.on_limit == OnLimit::Reject;
         if !self.acquisition.counted.iter().all(rejects) {
             return None;
         }
-        let outcome = self.acquisition.acquire_now(Duration::ZERO, limiter)?;
-        self.count_skipped();
-        match outcome {
+        match self.acquisition.acquire_now(Duration::ZERO, limiter)? {
             AcquireOutcome::All => Some(RequestAction::Allow(Duration::ZERO)),
             AcquireOutcome::Over | AcquireOutcome::Unavailable(_) => Some(RequestAction::Reject),
         }
@@ -195,7 +225,6 @@ impl<'p> LimitedRequest<'p> {
 
     /// Acquires all limits or none, and delays the request as long as its limits allow.
     pub(crate) async fn decide(&mut self, limiter: &Limiter) -> RequestAction {
-        self.count_skipped();
         if self.early_rejection.is_some() || self.is_over_early {
             return RequestAction::Reject;
         }
@@ -266,14 +295,15 @@ impl<'p> LimitedRequest<'p> {
         }
     }
 
-    fn count_skipped(&mut self) {
-        for (limit, event) in self.skipped.drain(..) {
-            limit.kept.counters.count(event);
+    fn count_skipped(&self) {
+        for (limit, event) in &self.skipped {
+            limit.kept.counters.count(*event);
         }
     }
 
     /// Counts the request as allowed, after it waited for another `delayed`.
     pub(crate) fn count_allowed(&mut self, limiter: &Limiter, delayed: Duration) {
+        self.count_skipped();
         self.delayed += delayed;
         let event = if self.delayed.is_zero() {
             Event::Allow
@@ -300,6 +330,7 @@ impl<'p> LimitedRequest<'p> {
 
     /// Counts `event` at the limits that rejected the request.
     pub(crate) fn count_over_limit(&self, event: Event) {
+        self.count_skipped();
         if let Some(early_rejection) = self.early_rejection {
             early_rejection.limit().kept.counters.count(event);
         }
@@ -313,6 +344,9 @@ impl<'p> LimitedRequest<'p> {
 
     /// Writes a line to the access log, because the layers behind this one do not see the request.
     pub(crate) fn log<B>(&self, request: &Request<B>, status: StatusCode) {
+        if !access_log::is_enabled() {
+            return;
+        }
         let context = RequestContext::of(request);
         let mut rejecting = self.acquisition.rejecting();
         let limit = match self.early_rejection {
@@ -323,15 +357,16 @@ impl<'p> LimitedRequest<'p> {
             Some(EarlyRejection::Unavailable(_)) => "limit_unavailable",
             Some(EarlyRejection::MissingKey(_)) | None => "over_limit",
         };
-        tracing::info!(
-            target: "access",
-            client = context.map(|context| tracing::field::display(context.client.address)),
-            method = %request.method(),
-            path = %request.uri().path().escape_default(),
-            status = status.as_u16(),
-            verdict,
-            limit = limit.map(|limit| &*limit.name),
-        );
+        access_log::write(&AccessLine {
+            client: context.map(|context| context.client.address),
+            status: Some(status.as_u16()),
+            limit: limit.map(|limit| &*limit.name),
+            ..AccessLine::new(
+                request.method().as_str(),
+                &access_log::printable(request.uri().path()),
+                verdict,
+            )
+        });
     }
 
     /// Returns the outcome of each limit, for the client of that limit that is nearest to it.

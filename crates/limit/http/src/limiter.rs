@@ -10,11 +10,11 @@ use anteroom_limit::policy::Policy;
 use anteroom_limit::time::TimestampUs;
 use anteroom_limit_store::shared::{CountsError, SharedCounts};
 use anteroom_proxy::forwarded::Client;
+use anteroom_proxy::header_view::HeaderView;
 use anteroom_proxy::path::{Decoding, Readings};
 use anteroom_proxy::request_context::KnownVisitor;
 use arc_swap::{ArcSwap, Guard};
 use futures_util::future::join_all;
-use http::HeaderMap;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::counters::Event;
@@ -60,7 +60,7 @@ pub trait LimiterContext: Send + Sync + 'static {
         &self,
         _client: &Client,
         _readings: &Readings<'_>,
-        _headers: &HeaderMap,
+        _headers: HeaderView<'_>,
     ) -> Option<KnownVisitor> {
         None
     }
@@ -236,11 +236,6 @@ impl Limiter {
         Arc::clone(&self.shadows).try_acquire_owned().ok()
     }
 
-    /// Whether there is no limit at present.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.plan.load().limits.is_empty()
-    }
-
     pub(crate) fn plan(&self) -> Guard<Arc<Plan>> {
         self.plan.load()
     }
@@ -269,7 +264,7 @@ impl Limiter {
         &self,
         client: &Client,
         readings: &Readings<'_>,
-        headers: &HeaderMap,
+        headers: HeaderView<'_>,
     ) -> Option<KnownVisitor> {
         self.surroundings.visitor(client, readings, headers)
     }

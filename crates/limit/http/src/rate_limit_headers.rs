@@ -100,6 +100,29 @@ impl HeaderValues {
         }
     }
 
+    /// Appends the values as lines to a head that has none of the older headers.
+    pub(crate) fn write(&self, lines: &mut Vec<u8>) {
+        let lists = [
+            (&RATE_LIMIT_POLICY, &self.policies),
+            (&RATE_LIMIT, &self.limits),
+        ];
+        for (name, value) in lists {
+            if let Some(value) = value {
+                write_line(lines, name, value.as_bytes());
+            }
+        }
+        if let Some(legacy) = self.legacy {
+            let numbers = [
+                (&LEGACY_LIMIT, u64::from(legacy.limit)),
+                (&LEGACY_REMAINING, u64::from(legacy.remaining)),
+                (&LEGACY_RESET, legacy.reset),
+            ];
+            for (name, number) in numbers {
+                write_line(lines, name, HeaderValue::from(number).as_bytes());
+            }
+        }
+    }
+
     /// Adds the values to a response. Lists are extended, so that the origin's own limits stay.
     pub(crate) fn add_to(self, headers: &mut HeaderMap) {
         if let Some(policies) = self.policies {
@@ -113,6 +136,12 @@ impl HeaderValues {
             headers.insert(LEGACY_REMAINING, HeaderValue::from(legacy.remaining));
             headers.insert(LEGACY_RESET, HeaderValue::from(legacy.reset));
         }
+    }
+}
+
+fn write_line(lines: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
+    for part in [name.as_str().as_bytes(), b": ", value, b"\r\n"] {
+        lines.extend_from_slice(part);
     }
 }
 

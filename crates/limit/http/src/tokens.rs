@@ -13,7 +13,7 @@ use crate::jwt::{Expected, KeySet, KeySetError, Proof, Verifier};
 use anteroom_config::{JwtConfig, JwtKeys, KeyPart, LimitConfig, TokenSource};
 use anteroom_proxy::cookies;
 use anteroom_proxy::forwarded::is_same;
-use http::HeaderMap;
+use anteroom_proxy::header_view::HeaderView;
 
 use crate::distinct::{Unknown, distinct};
 
@@ -84,16 +84,13 @@ impl Tokens {
     }
 
     /// Returns the distinct token texts of a request.
-    fn texts<'h>(&self, headers: &'h HeaderMap) -> Result<Vec<Cow<'h, [u8]>>, Unknown> {
+    fn texts<'h>(&self, headers: HeaderView<'h>) -> Result<Vec<Cow<'h, [u8]>>, Unknown> {
         match &self.store_name {
             TokenSource::Header(name) => {
-                let values = headers.iter().filter(|(sent, _)| {
-                    // Match every spelling that an origin may take for it.
-                    is_same(sent.as_str(), name)
-                });
+                // Match every spelling that an origin may take for it.
+                let values = headers.iter().filter(|(sent, _)| is_same(sent, name));
                 let needs_bearer = name == AUTHORIZATION;
-                let texts =
-                    values.filter_map(|(_, value)| unwrapped(value.as_bytes(), needs_bearer));
+                let texts = values.filter_map(|(_, value)| unwrapped(value, needs_bearer));
                 distinct(texts.map(Cow::Borrowed))
             }
             TokenSource::Cookie(name) => {
@@ -102,7 +99,7 @@ impl Tokens {
         }
     }
 
-    fn proofs(&self, headers: &HeaderMap, now: u64) -> Result<Vec<Arc<Proof>>, Unknown> {
+    fn proofs(&self, headers: HeaderView<'_>, now: u64) -> Result<Vec<Arc<Proof>>, Unknown> {
         let texts = self.texts(headers)?;
         if texts.len() > TOKENS_MAX {
             return Err(Unknown::TooMany);
@@ -129,7 +126,7 @@ fn unwrapped(value: &[u8], needs_bearer: bool) -> Option<&[u8]> {
 /// Tokens of one request, verified on first use.
 pub(crate) struct ShownTokens<'r> {
     tokens: Option<&'r Tokens>,
-    headers: &'r HeaderMap,
+    headers: HeaderView<'r>,
     /// Seconds since 1970, by the wall clock.
     now: u64,
     proofs: OnceCell<Result<Vec<Arc<Proof>>, Unknown>>,
@@ -142,7 +139,7 @@ impl fmt::Debug for ShownTokens<'_> {
 }
 
 impl<'r> ShownTokens<'r> {
-    pub(crate) const fn of(tokens: Option<&'r Tokens>, headers: &'r HeaderMap, now: u64) -> Self {
+    pub(crate) const fn of(tokens: Option<&'r Tokens>, headers: HeaderView<'r>, now: u64) -> Self {
         Self {
             tokens,
             headers,

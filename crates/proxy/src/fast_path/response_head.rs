@@ -189,7 +189,12 @@ impl Facts {
             16 if is("anteroom-command") => self.is_plain = false,
             23 if is("cf-waiting-room-command") => self.is_plain = false,
             length if length > 6 => {
-                self.is_plain &= !name.as_bytes()[..6].eq_ignore_ascii_case(b"proxy-");
+                let begins = |other: &[u8]| {
+                    let start = name.as_bytes().get(..other.len());
+                    start.is_some_and(|start| start.eq_ignore_ascii_case(other))
+                };
+                // Limits replace the state of the origin's limits.
+                self.is_plain &= !begins(b"proxy-") && !begins(b"x-ratelimit-");
             }
             _ => {}
         }

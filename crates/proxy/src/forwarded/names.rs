@@ -101,7 +101,7 @@ pub(crate) fn is_odd(name: &str) -> bool {
 fn begins(name: &str, prefix: &str) -> bool {
     let dashed = |byte: u8| {
         if byte.is_ascii_alphanumeric() {
-            byte
+            byte.to_ascii_lowercase()
         } else {
             b'-'
         }
@@ -109,6 +109,7 @@ fn begins(name: &str, prefix: &str) -> bool {
     name.len() >= prefix.len()
         && prefix
             .bytes()
+            .map(dashed)
             .eq(name.bytes().take(prefix.len()).map(dashed))
 }
 

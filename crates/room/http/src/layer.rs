@@ -51,6 +51,7 @@ use anteroom_proxy::body::{Body, ResponseBody};
 use anteroom_proxy::cookies;
 use anteroom_proxy::error_page;
 use anteroom_proxy::forwarded::{Client, Scheme};
+use anteroom_proxy::header_view::HeaderView;
 use anteroom_proxy::language;
 use anteroom_proxy::path::{Decoding, Readings};
 use anteroom_proxy::request_context::{CannotQueue, KnownVisitor, RequestContext, Upstream};
@@ -192,7 +193,7 @@ impl WaitingRoomLayer {
         &self,
         client: &Client,
         readings: &Readings<'_>,
-        headers: &HeaderMap,
+        headers: HeaderView<'_>,
     ) -> Option<KnownVisitor> {
         let routes = self.gate.routes.load();
         let route = routes.find(client.host(), readings).ok()??;

@@ -1,6 +1,6 @@
 //! Requests of the same client, and requests of different ones.
 
-use http::HeaderValue;
+use http::{HeaderMap, HeaderValue};
 
 use super::*;
 
@@ -30,9 +30,9 @@ fn keys_by(parts: &[Part], sent: &Sent) -> Result<Vec<ClientKey>, Unknown> {
     let readings = Readings::of(sent.path).unwrap();
     let caller = ClientRequest {
         address: sent.address.parse().unwrap(),
-        headers: &headers,
+        headers: (&headers).into(),
         readings: &readings,
-        tokens: &ShownTokens::of(None, &headers, 0),
+        tokens: &ShownTokens::of(None, (&headers).into(), 0),
         visitor: sent.visitor,
     };
     keys_of(parts, 64, &keys(), &caller).map(|clients| clients.to_vec())

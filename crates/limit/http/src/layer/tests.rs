@@ -18,10 +18,10 @@ use anteroom_limit::time::{DurationUs, TimestampUs};
 use anteroom_limit_store::KeyMaker;
 use anteroom_limit_store::local::LocalCounts;
 use anteroom_proxy::forwarded::{Client, Scheme, TrustedProxies};
+use anteroom_proxy::header_view::HeaderView;
 use anteroom_proxy::path::Readings;
 use anteroom_proxy::request_context::KnownVisitor;
 use anteroom_room::time::DurationMs;
-use http::HeaderMap;
 use http_body::Body as _;
 use tokio::time::Instant;
 use tower::{Layer as _, ServiceExt as _};
@@ -59,7 +59,7 @@ impl LimiterContext for PausedClock {
         path == "/.well-known/anteroom/position"
     }
 
-    fn visitor(&self, _: &Client, _: &Readings<'_>, _: &HeaderMap) -> Option<KnownVisitor> {
+    fn visitor(&self, _: &Client, _: &Readings<'_>, _: HeaderView<'_>) -> Option<KnownVisitor> {
         Some(KnownVisitor {
             id: [7; 16],
             is_active: self.is_inside.load(Relaxed),

@@ -13,7 +13,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use http::header::HeaderName;
-use http::{HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use serde_json::{Value, json};
 use tower::{Layer as _, ServiceExt as _};
 
@@ -352,7 +352,7 @@ fn tokens_are_verified_on_first_use_and_once() {
     let mut headers = HeaderMap::new();
     let me = bearer(&issuer.token_of("me"));
     headers.insert("authorization", me.parse().unwrap());
-    let shown = ShownTokens::of(Some(&tokens), &headers, NOW);
+    let shown = ShownTokens::of(Some(&tokens), (&headers).into(), NOW);
     assert!(shown.proofs.get().is_none(), "nothing has needed them");
     assert_eq!(
         shown.claim("sub"),

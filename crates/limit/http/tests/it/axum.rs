@@ -6,12 +6,13 @@ use anteroom_config::Config;
 use anteroom_limit::time::TimestampUs;
 use anteroom_limit_http::{CountStores, Limiter, LimiterContext, RateLimitLayer};
 use anteroom_proxy::forwarded::{Client, Scheme, TrustedProxies};
+use anteroom_proxy::header_view::HeaderView;
 use anteroom_proxy::path::Readings;
 use anteroom_proxy::request_context::{KnownVisitor, RequestContext};
 use axum::Router;
 use axum::body::Body;
 use axum::routing::get;
-use http::{HeaderMap, HeaderValue, Request};
+use http::{HeaderValue, Request};
 use tower::ServiceExt as _;
 
 /// Program without waiting rooms, whose clock stands still.
@@ -26,7 +27,7 @@ impl LimiterContext for Program {
         1_700_000_000
     }
 
-    fn visitor(&self, _: &Client, _: &Readings<'_>, _: &HeaderMap) -> Option<KnownVisitor> {
+    fn visitor(&self, _: &Client, _: &Readings<'_>, _: HeaderView<'_>) -> Option<KnownVisitor> {
         None
     }
 }

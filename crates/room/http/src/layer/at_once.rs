@@ -91,6 +91,11 @@ impl PassAtOnce for WaitingRoomLayer {
 }
 
 impl Passed {
+    /// Ends the decision without counting it: the layers decide about the request.
+    pub fn withdraw(mut self) {
+        self.access.withdraw();
+    }
+
     /// Returns a request that passes for any sender; `None` if its connection needs a ticket.
     fn without_visitor(
         routes: Arc<RouteTable>,

@@ -44,6 +44,13 @@ impl Site {
         seen
     }
 
+    /// Returns how many requests took the fast path to the origin.
+    async fn forwarded(&self) -> u64 {
+        let sample = "anteroom_fast_path_requests_total{outcome=\"forwarded\"}";
+        let count = self.metric(sample).await;
+        count.map_or(0, |count| count.parse().unwrap())
+    }
+
     async fn metric(&self, sample: &str) -> Option<String> {
         let metrics = self.operators("/metrics").await;
         let found = metrics.lines().find_map(|line| line.strip_prefix(sample));
@@ -53,8 +60,15 @@ impl Site {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_origin_gets_at_most_the_limit() {
+    for fast_path in [true, false] {
+        the_limit_holds(fast_path).await;
+    }
+}
+
+async fn the_limit_holds(fast_path: bool) {
     let origin = Origin::start("one").await;
-    let site = Arc::new(Site::open(&[origin.address], &limit("20/h", "")).await);
+    let site = Site::open_on(fast_path, &[origin.address], &limit("20/h", "")).await;
+    let site = Arc::new(site);
     let inside = site.active_visitor_cookie().await;
     let before = origin.seen.requests.load(Relaxed);
     let mut callers = JoinSet::new();
@@ -76,14 +90,21 @@ async fn the_origin_gets_at_most_the_limit() {
     assert_eq!(site.metric(rejected).await.as_deref(), Some("80"));
     let keys = site.metric("anteroom_limit_keys{limit=\"api\"}").await;
     assert_eq!(keys.as_deref(), Some("2"));
+    assert_eq!(site.forwarded().await, if fast_path { 24 } else { 0 });
     Arc::into_inner(site).unwrap().gateway.stop_soon().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn responses_report_the_limit_and_the_retry_time() {
+    for fast_path in [true, false] {
+        the_limit_is_reported(fast_path).await;
+    }
+}
+
+async fn the_limit_is_reported(fast_path: bool) {
     let origin = Origin::start("one").await;
     let more = "algorithm = \"fixed-window\"\nheaders = \"both\"";
-    let site = Site::open(&[origin.address], &limit("2/h", more)).await;
+    let site = Site::open_on(fast_path, &[origin.address], &limit("2/h", more)).await;
     let inside = site.active_visitor_cookie().await;
     let (_, head) = site.call(&inside, "seven").await;
     assert_eq!(
@@ -230,10 +251,16 @@ async fn requests_that_cannot_queue_are_rejected() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_visitor_is_counted_by_its_ticket() {
+    for fast_path in [true, false] {
+        the_ticket_counts(fast_path).await;
+    }
+}
+
+async fn the_ticket_counts(fast_path: bool) {
     let origin = Origin::start("one").await;
     let limit = "[[limit]]\nname = \"visitor\"\nlimit = \"4/h\"\nkey = \"ticket\"\n\
                  without_key = \"skip\"\n";
-    let site = Site::open(&[origin.address], limit).await;
+    let site = Site::open_on(fast_path, &[origin.address], limit).await;
     let (first, second) = (
         site.active_visitor_cookie().await,
         site.active_visitor_cookie().await,
@@ -250,4 +277,21 @@ async fn a_visitor_is_counted_by_its_ticket() {
     let forged = first.replace('=', "=A");
     assert_eq!(site.calls(6, &forged, "a").await, [(200, 6)].into());
     site.gateway.stop_soon().await;
+}
+
+// A client must not get more by another spelling of the header that names it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_spelling_of_a_key_is_one_client() {
+    for fast_path in [true, false] {
+        let origin = Origin::start("one").await;
+        let site = Site::open_on(fast_path, &[origin.address], &limit("2/h", "")).await;
+        let inside = site.active_visitor_cookie().await;
+        let mut seen = Vec::new();
+        for name in ["X-Api-Key", "x-api-key", "X-API-KEY", "X_Api_Key"] {
+            let (head, _) = site.ask("/", &format!("{inside}\r\n{name}: seven")).await;
+            seen.push(head.split(' ').nth(1).unwrap_or_default().to_owned());
+        }
+        assert_eq!(seen, ["200", "200", "429", "429"], "fast path: {fast_path}");
+        site.gateway.stop_soon().await;
+    }
 }

@@ -100,6 +100,10 @@ pub(crate) struct Site {
 }
 
 pub(crate) fn config(folder: &TempDir, origins: &[SocketAddr], more: &str) -> Config {
+    config_on(true, folder, origins, more)
+}
+
+fn config_on(fast_path: bool, folder: &TempDir, origins: &[SocketAddr], more: &str) -> Config {
     let urls: Vec<_> = origins
         .iter()
         .map(|origin| format!("http://{origin}"))
@@ -109,6 +113,7 @@ pub(crate) fn config(folder: &TempDir, origins: &[SocketAddr], more: &str) -> Co
     let bypass = if has_rules { "" } else { "bypass = []\n" };
     let text = format!(
         "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\ndata_dir = {data:?}\n\
+         fast_path = {fast_path}\n\
          [[room]]\nname = \"shop\"\norigins = {urls:?}\ntotal_active_users = 100\n\
          new_users_per_minute = 100000\n{bypass}{more}\n"
     );
@@ -117,8 +122,13 @@ pub(crate) fn config(folder: &TempDir, origins: &[SocketAddr], more: &str) -> Co
 
 impl Site {
     pub(crate) async fn open(origins: &[SocketAddr], more: &str) -> Self {
+        Self::open_on(true, origins, more).await
+    }
+
+    /// Opens a site with or without the fast path.
+    pub(crate) async fn open_on(fast_path: bool, origins: &[SocketAddr], more: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let gateway = Gateway::start(&config(&folder, origins, more)).await;
+        let gateway = Gateway::start(&config_on(fast_path, &folder, origins, more)).await;
         Self {
             gateway: gateway.unwrap(),
             folder,

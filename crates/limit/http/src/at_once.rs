@@ -1,0 +1,53 @@
+//! Decisions without a wait, for requests on the fast path of the proxy.
+
+use std::time::Duration;
+
+use anteroom_proxy::fast_path::RequestView;
+use http::HeaderMap;
+
+use crate::RateLimitLayer;
+use crate::limited_request::{LimitedRequest, RequestAction, RequestFacts};
+use crate::rate_limit_headers::HeaderValues;
+
+/// Request that all its limits allow.
+#[derive(Debug, Default)]
+pub struct AllowedRequest(HeaderValues);
+
+impl RateLimitLayer {
+    /// Decides about a request that all its limits allow at once, and counts it. With `None`
+    /// nothing has happened, and the layer decides.
+    #[must_use]
+    pub fn allow_at_once(&self, request: &RequestView<'_>) -> Option<AllowedRequest> {
+        let limiter = &self.limiter;
+        let plan = limiter.plan();
+        if plan.limits.is_empty() {
+            return Some(AllowedRequest::default());
+        }
+        let facts = RequestFacts {
+            method: request.method,
+            path: request.path,
+            client: request.client,
+            headers: request.headers,
+        };
+        let mut limited = LimitedRequest::of_facts(limiter, &plan, facts)?;
+        let Some(RequestAction::Allow(_)) = limited.decide_now(limiter) else {
+            return None;
+        };
+        limited.count_allowed(limiter, Duration::ZERO);
+        let headers = HeaderValues::of(&limited.outcomes(), || limiter.wall_seconds());
+        Some(AllowedRequest(headers))
+    }
+}
+
+impl AllowedRequest {
+    /// Appends the state of the limits to the head of a response, as lines. The head must have
+    /// none of the older headers, `X-RateLimit-*`.
+    pub fn write_headers(&self, lines: &mut Vec<u8>) {
+        self.0.write(lines);
+    }
+
+    /// Adds the state of the limits to a response.
+    pub fn add_headers(&mut self, headers: &mut HeaderMap) {
+        std::mem::take(&mut self.0).add_to(headers);
+    }
+}
