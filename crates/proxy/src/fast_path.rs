@@ -2,8 +2,8 @@
 //!
 //! A request that hyper forwards passes through tower futures, two header maps, channels and a task
 //! for each connection to an origin. That takes three times nginx' instructions. Most requests of
-//! active visitors need none of it: a GET without a body, decided at once, to an origin that speaks
-//! HTTP/1.1. Here one task owns both sockets, and a head is rewritten from where it was read.
+//! active visitors need none of it: a GET, or a POST with a short body, decided at once, to an
+//! origin that speaks HTTP/1.1. Here one task owns both sockets, and a head is rewritten from where it was read.
 //!
 //! # What is left to hyper
 //!
@@ -48,7 +48,7 @@ pub(crate) use driver::{Ending, HandedOver, drive};
 /// Request as decisions see it.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestView<'a> {
-    /// Method: GET or HEAD.
+    /// Method: GET, HEAD, POST, PUT, PATCH or DELETE.
     pub method: &'a Method,
     /// Client of the request.
     pub client: &'a Client,

@@ -63,6 +63,14 @@ impl Intake {
         self.uri_bytes_max
     }
 
+    /// Returns the most bytes of a body.
+    pub(crate) fn body_bytes_max(&self) -> usize {
+        match self.body_bytes_max {
+            0 => usize::MAX,
+            bytes => usize::try_from(bytes).unwrap_or(usize::MAX),
+        }
+    }
+
     /// Checks a request's head and finds out its client.
     ///
     /// # Errors

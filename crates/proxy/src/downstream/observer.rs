@@ -35,17 +35,20 @@ pub enum FastPathRequest {
     Start,
     /// Left it and its connection to hyper: a header, or the form of the head.
     Header,
+    /// Left it and its connection to hyper: a body that is long, or does not come at once.
+    Body,
     /// Left it and its connection to hyper: the connection is only for an error response.
     Client,
 }
 
 impl FastPathRequest {
     /// All variants, in the order of their numbers.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Forwarded,
         Self::Layers,
         Self::Start,
         Self::Header,
+        Self::Body,
         Self::Client,
     ];
 
@@ -57,6 +60,7 @@ impl FastPathRequest {
             Self::Layers => "layers",
             Self::Start => "left_for_start",
             Self::Header => "left_for_header",
+            Self::Body => "left_for_body",
             Self::Client => "left_for_client",
         }
     }

@@ -5,8 +5,9 @@ use std::io::{Error as IoError, ErrorKind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
-use bytes::Buf as _;
+use bytes::{Buf as _, Bytes};
 use http::header::CONTENT_LENGTH;
 use http::{Request, Response};
 use http_body::Body as _;
@@ -34,6 +35,10 @@ use crate::reverse_proxy::{ErrorResponder, OriginOutcome};
 
 /// Most bytes of a head that is mine.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
+/// Most bytes of a body that is mine. It is sent on with the head, in one write.
+const BODY_BYTES_MAX: usize = 16 * 1024;
+/// Longest time for which the rest of a body is waited for. Most arrive with their heads.
+const BODY_WAIT: Duration = Duration::from_millis(500);
 /// Most bytes of later requests that are read while one is served.
 const AHEAD_BYTES_MAX: usize = 16 * 1024;
 
@@ -149,7 +154,17 @@ where
                 return Ok(Ending::Ended);
             }
         };
-        match connection.decide(length, fast_path) {
+        let mut decision = connection.decide(length, fast_path);
+        if let Decision::Later(bytes) = decision
+            && connection.read_up_to(bytes).await?
+        {
+            decision = connection.decide(length, fast_path);
+        }
+        match decision {
+            Decision::Later(_) => {
+                arrival.hold.observer().fast_path(FastPathRequest::Body);
+                return Ok(connection.hand_over(deadline));
+            }
             Decision::NotMine => return Ok(connection.hand_over(deadline)),
             // In boxes, so that an idle connection has no room for a request.
             Decision::Pass(pass) => Box::pin(exchange::forward(&mut connection, pass)).await?,
@@ -175,6 +190,8 @@ enum Next {
 
 enum Decision<P> {
     NotMine,
+    /// The body has not arrived: so many bytes with the head.
+    Later(usize),
     Pass(Box<Outgoing<P>>),
     Layers(Box<OwnRequest>),
 }
@@ -188,6 +205,8 @@ pub(super) struct Outgoing<P> {
     /// Head for the origin.
     pub(super) head: Buffer,
     pub(super) is_head: bool,
+    /// Whether it may be sent again when a connection just closed.
+    pub(super) is_repeatable: bool,
     pub(super) wants_close: bool,
 }
 
@@ -308,6 +327,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send> Downstream<'_, I> {
         let limits = HeadLimits {
             headers: intake.headers_max(),
             target_bytes: intake.target_bytes_max(),
+            body_bytes: intake.body_bytes_max().min(BODY_BYTES_MAX),
         };
         let read = RequestHead::read(&self.input[..length], &mut lines, limits);
         let read = read.and_then(|head| {
@@ -316,11 +336,18 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send> Downstream<'_, I> {
             Ok((head, client.ok_or(FastPathRequest::Client)?))
         });
         let decided = read.and_then(|(head, client)| {
-            let decision = decide_about(&head, &client, (self.arrival, self.activity), fast_path)?;
-            Ok((decision, client))
+            let end = length + head.body_bytes();
+            let decision = match self.input.get(length..end) {
+                Some(body) => {
+                    let connection = (self.arrival, self.activity);
+                    decide_about((&head, body), &client, connection, fast_path)?
+                }
+                None => Decision::Later(end),
+            };
+            Ok((decision, client, end))
         });
         let observer = self.arrival.hold.observer();
-        let (decision, client) = match decided {
+        let (decision, client, end) = match decided {
             Ok(decided) => decided,
             Err(why) => {
                 observer.fast_path(why);
@@ -332,14 +359,33 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send> Downstream<'_, I> {
             Decision::Pass(mut outgoing) => {
                 observer.fast_path(FastPathRequest::Forwarded);
                 outgoing.original = self.input.split_to(length);
+                self.input.consume(end - length);
                 Decision::Pass(outgoing)
             }
-            other => {
+            Decision::Layers(request) => {
                 observer.fast_path(FastPathRequest::Layers);
-                self.input.consume(length);
-                other
+                self.input.consume(end);
+                Decision::Layers(request)
             }
+            undecided => undecided,
         }
+    }
+
+    /// Reads until so many bytes are there. Returns whether they came soon.
+    async fn read_up_to(&mut self, bytes: usize) -> Result<bool, IoError> {
+        let by = Instant::now() + BODY_WAIT;
+        poll_fn(|cx| {
+            while self.input.len() < bytes && !self.has_ended {
+                if let Poll::Ready(count) = poll_read(&mut self.io, cx, &mut self.input)? {
+                    self.has_ended = count == 0;
+                    continue;
+                }
+                ready!(self.timer.poll(cx, by));
+                break;
+            }
+            Poll::Ready(Ok(self.input.len() >= bytes))
+        })
+        .await
     }
 
     /// Passes a request through the layers, and writes their response.
@@ -384,7 +430,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send> Downstream<'_, I> {
         is_last: bool,
     ) -> Result<(), IoError>
     where
-        B: http_body::Body<Data = bytes::Bytes>,
+        B: http_body::Body<Data = Bytes>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let exact = response.body().size_hint().exact();
@@ -493,7 +539,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send> Downstream<'_, I> {
 
 /// Decides about a request that is mine so far.
 fn decide_about<D: PassAtOnce>(
-    head: &RequestHead<'_>,
+    (head, body): (&RequestHead<'_>, &[u8]),
     known: &KnownClient,
     (arrival, activity): (&Arrival, &Arc<Activity>),
     fast_path: &FastPath<'_, D>,
@@ -504,7 +550,7 @@ fn decide_about<D: PassAtOnce>(
     }
     let (path, query) = head.path_and_query();
     let view = RequestView {
-        method: head.method(),
+        method: head.method,
         client: &known.client,
         host: head.host,
         path,
@@ -512,9 +558,9 @@ fn decide_about<D: PassAtOnce>(
         headers: head.headers(),
         connection: &claim,
     };
-    let (is_head, wants_close) = (head.is_head, head.wants_close);
+    let (is_head, wants_close) = (head.is_head(), head.wants_close);
     let Some(passed) = fast_path.decider.pass_at_once(&view) else {
-        let request = map_request(head).ok_or(FastPathRequest::Header)?;
+        let request = map_request(head, body).ok_or(FastPathRequest::Header)?;
         return Ok(Decision::Layers(Box::new(OwnRequest {
             request,
             open: activity.begin(),
@@ -528,6 +574,7 @@ fn decide_about<D: PassAtOnce>(
     head.write(out, about, fast_path.intake.trusted());
     passed.write_headers(out);
     out.extend_from_slice(b"\r\n");
+    out.extend_from_slice(body);
     // In a box, because it moves from hand to hand.
     Ok(Decision::Pass(Box::new(Outgoing {
         passed,
@@ -535,14 +582,18 @@ fn decide_about<D: PassAtOnce>(
         original: Buffer::default(),
         head: for_origin,
         is_head,
+        is_repeatable: body.is_empty() && head.method.is_idempotent(),
         wants_close,
     })))
 }
 
 /// Returns the request as the layers know it; `None` if they would not take it like this.
-fn map_request(head: &RequestHead<'_>) -> Option<Request<Body>> {
-    let mut request = Request::new(Body::empty());
-    *request.method_mut() = head.method().clone();
+fn map_request(head: &RequestHead<'_>, body: &[u8]) -> Option<Request<Body>> {
+    let mut request = Request::new(match body {
+        [] => Body::empty(),
+        body => Body::full(Bytes::copy_from_slice(body)),
+    });
+    *request.method_mut() = head.method.clone();
     *request.uri_mut() = head.target.parse().ok()?;
     let headers = request.headers_mut();
     headers.reserve(head.lines.len());

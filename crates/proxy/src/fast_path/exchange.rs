@@ -148,7 +148,7 @@ where
                 delivery.leave(failure.outcome());
                 continue;
             }
-            if not_sent.is_stale && may_use_idle {
+            if not_sent.is_stale && may_use_idle && request.is_repeatable {
                 delivery.repeat();
                 may_use_idle = false;
                 continue;

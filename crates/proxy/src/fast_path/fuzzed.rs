@@ -29,8 +29,8 @@ fn client<'a>(
     Client::of((PEER, 1_000).into(), Scheme::Http, host, headers, trusted)
 }
 
-/// Returns the length of the head at the start of the bytes, and what is sent on; `None` if it is
-/// not mine.
+/// Returns the length of the request at the start of the bytes, and what is sent on; `None` if it
+/// is not mine, or its body is not there.
 pub(crate) fn sent_on(bytes: &[u8], is_trusted: bool) -> Option<(usize, Vec<u8>)> {
     let HeadEnd::At(length) = HeadSearch::default().look(bytes) else {
         return None;
@@ -44,7 +44,9 @@ pub(crate) fn sent_on(bytes: &[u8], is_trusted: bool) -> Option<(usize, Vec<u8>)
     let mut out = Vec::new();
     head.write(&mut out, (&client, &about), &trusted);
     out.extend_from_slice(b"\r\n");
-    Some((length, out))
+    let end = length + head.body_bytes();
+    out.extend_from_slice(bytes.get(length..end)?);
+    Some((end, out))
 }
 
 /// Changes the headers of a request as the layers and the proxy do.

@@ -1,8 +1,8 @@
 //! Head of a request: which ones are mine, and what the origin gets.
 //!
 //! A head is mine only if every reader reads it in the same way: complete lines with CRLF, one
-//! `Host`, no body, no header that has to do with this hop. All else is not mine, be it allowed or
-//! not. What is sent on is written anew, in canonical form, from recognized parts only.
+//! `Host`, no body or a short one of a stated length, no header that has to do with this hop. All
+//! else is not mine, be it allowed or not. What is sent on is written anew, in canonical form, from recognized parts only.
 
 use std::mem::MaybeUninit;
 use std::sync::LazyLock;
@@ -11,6 +11,7 @@ use http::Method;
 use memchr::memmem::Finder;
 
 use super::copied_lines::CopiedLines;
+use super::response_head::write_length;
 use crate::cookies;
 use crate::downstream::observer::FastPathRequest;
 use crate::forwarded::{self, Client, TrustedProxies, is_odd};
@@ -33,7 +34,7 @@ pub(super) const fn no_lines<'b>() -> Lines<'b> {
 /// Head of a request that is mine.
 #[derive(Debug)]
 pub(super) struct RequestHead<'b> {
-    pub(super) is_head: bool,
+    pub(super) method: &'static Method,
     /// Path and query.
     pub(super) target: &'b str,
     pub(super) host: &'b str,
@@ -42,6 +43,8 @@ pub(super) struct RequestHead<'b> {
     pub(super) lines: &'b [Line<'b>],
     /// Whether the client closes the connection after the response.
     pub(super) wants_close: bool,
+    /// `Content-Length`: of a method that has a body, and of no other.
+    length: Option<usize>,
 }
 
 /// Limits of heads.
@@ -49,6 +52,8 @@ pub(super) struct RequestHead<'b> {
 pub(super) struct HeadLimits {
     pub(super) headers: usize,
     pub(super) target_bytes: usize,
+    /// Most bytes of a body.
+    pub(super) body_bytes: usize,
 }
 
 impl HeadLimits {
@@ -56,19 +61,30 @@ impl HeadLimits {
     pub(super) const NONE: Self = Self {
         headers: usize::MAX,
         target_bytes: usize::MAX,
+        body_bytes: usize::MAX,
     };
 }
+
+/// Methods of requests that are mine, and whether they have a body.
+const METHODS: [(Method, bool); 6] = [
+    (Method::GET, false),
+    (Method::HEAD, false),
+    (Method::POST, true),
+    (Method::PUT, true),
+    (Method::PATCH, true),
+    (Method::DELETE, true),
+];
 
 /// Whether a head that has begun like this may be mine. Others must not wait for their end here:
 /// some are not HTTP, and get their error at once.
 pub(super) fn may_begin(bytes: &[u8]) -> bool {
-    let begins = |start: &[u8]| {
+    METHODS.iter().any(|(method, _)| {
+        let start = method.as_str().bytes().chain(*b" /");
         bytes
             .iter()
             .zip(start)
-            .all(|(byte, expected)| byte == expected)
-    };
-    begins(b"GET /") || begins(b"HEAD /")
+            .all(|(byte, expected)| *byte == expected)
+    })
 }
 
 /// End of a head in a buffer.
@@ -140,11 +156,9 @@ impl<'b> RequestHead<'b> {
         if parsed != Ok(httparse::Status::Complete(bytes.len())) {
             return Err(FastPathRequest::Header);
         }
-        let is_head = match request.method {
-            Some("GET") => false,
-            Some("HEAD") => true,
-            _ => return Err(FastPathRequest::Start),
-        };
+        let known = METHODS.iter();
+        let mut known = known.filter(|(method, _)| request.method == Some(method.as_str()));
+        let (method, has_body) = known.next().ok_or(FastPathRequest::Start)?;
         let target = request.path.unwrap_or_default();
         let lines: &'b [Line<'b>] = request.headers;
         // The parser takes a line without CR and an empty line before the first one, and no CR
@@ -161,18 +175,22 @@ impl<'b> RequestHead<'b> {
             return Err(FastPathRequest::Start);
         }
         let mut head = Self {
-            is_head,
+            method,
             target,
             host: "",
             bytes,
             lines,
             wants_close: false,
+            length: None,
         };
         for line in lines {
             head.note(line).ok_or(FastPathRequest::Header)?;
         }
-        if head.host.is_empty() {
+        if head.host.is_empty() || head.length.is_some() != *has_body {
             return Err(FastPathRequest::Header);
+        }
+        if head.body_bytes() > limits.body_bytes {
+            return Err(FastPathRequest::Body);
         }
         Ok(head)
     }
@@ -199,7 +217,12 @@ impl<'b> RequestHead<'b> {
             6 if is("expect") => return None,
             7 if is("trailer") || is("upgrade") => return None,
             10 if is("keep-alive") => return None,
-            14 if is("content-length") => return None,
+            14 if is("content-length") => {
+                let length = canonical_number(line.value)?;
+                if self.length.replace(length).is_some() {
+                    return None;
+                }
+            }
             17 if is("transfer-encoding") => return None,
             length if length > NAME_MAX || is_odd(name) => return None,
             // The layers remove what begins like this, with all their care.
@@ -214,12 +237,13 @@ impl<'b> RequestHead<'b> {
         HeaderView::of_lines(self.lines)
     }
 
-    pub(super) const fn method(&self) -> &'static Method {
-        if self.is_head {
-            &Method::HEAD
-        } else {
-            &Method::GET
-        }
+    pub(super) fn is_head(&self) -> bool {
+        self.method == Method::HEAD
+    }
+
+    /// Returns the size of the body, which follows the head.
+    pub(super) fn body_bytes(&self) -> usize {
+        self.length.unwrap_or_default()
     }
 
     /// Splits the target into the path and the query.
@@ -242,7 +266,8 @@ impl<'b> RequestHead<'b> {
                 trusted.is_claim(name)
             }
         };
-        out.extend_from_slice(if self.is_head { b"HEAD " } else { b"GET " });
+        out.extend_from_slice(self.method.as_str().as_bytes());
+        out.push(b' ');
         out.extend_from_slice(self.target.as_bytes());
         out.extend_from_slice(b" HTTP/1.1\r\nhost: ");
         out.extend_from_slice(self.host.as_bytes());
@@ -253,6 +278,7 @@ impl<'b> RequestHead<'b> {
             match line.name.len() {
                 4 if is("host") => {}
                 10 if is("connection") => {}
+                14 if is("content-length") => {}
                 6 if is("cookie") => {
                     copied.flush(out);
                     let start = out.len();
@@ -268,6 +294,9 @@ impl<'b> RequestHead<'b> {
             }
         }
         copied.flush(out);
+        if let Some(length) = self.length {
+            write_length(out, length as u64);
+        }
         out.extend_from_slice(about_client);
     }
 }
@@ -292,6 +321,14 @@ pub(super) fn write_line(out: &mut Vec<u8>, name: &str, value: &[u8]) {
 fn write_name(out: &mut Vec<u8>, name: &str) {
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b": ");
+}
+
+/// Returns a number of at most nine digits, in the only way to write it; `None` for other texts.
+fn canonical_number(text: &[u8]) -> Option<usize> {
+    let is_canonical = matches!(text, [b'0'] | [b'1'..=b'9', ..]) && text.len() <= 9;
+    let is_number = is_canonical && text.iter().all(u8::is_ascii_digit);
+    let text = str::from_utf8(text).ok().filter(|_| is_number)?;
+    text.parse().ok()
 }
 
 /// Whether a target is a path and a query that no reader reads in another way.

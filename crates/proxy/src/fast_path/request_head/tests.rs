@@ -11,6 +11,7 @@ use crate::forwarded::Scheme;
 const LIMITS: HeadLimits = HeadLimits {
     headers: 64,
     target_bytes: 1_000,
+    body_bytes: 100,
 };
 
 /// Returns what the origin gets of a head; `None` if the head is not mine.
@@ -115,6 +116,7 @@ fn what_readers_could_read_in_two_ways_is_not_mine() {
     for head in [
         "\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n",
         "POST / HTTP/1.1\r\nHost: a\r\n\r\n",
+        "OPTIONS / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
         "get / HTTP/1.1\r\nHost: a\r\n\r\n",
         "GET / HTTP/1.0\r\nHost: a\r\n\r\n",
         "GET  / HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -140,6 +142,36 @@ fn what_readers_could_read_in_two_ways_is_not_mine() {
 }
 
 #[test]
+fn a_short_body_of_a_stated_length_is_mine() {
+    let with = |method: &str, lines: &str| {
+        sent_on(&format!("{method} /a HTTP/1.1\r\nHost: a\r\n{lines}\r\n"))
+    };
+    for method in ["POST", "PUT", "PATCH", "DELETE"] {
+        let text = with(method, "content-LENGTH:  100 \r\nA: b\r\n").unwrap();
+        let start = format!("{method} /a HTTP/1.1\r\nhost: a\r\nA: b\r\ncontent-length: 100\r\n");
+        assert!(text.starts_with(&start), "{text}");
+        assert!(with(method, "Content-Length: 0\r\n").is_some());
+    }
+    for lines in [
+        "",
+        "Content-Length: 101\r\n",
+        "Content-Length: \r\n",
+        "Content-Length: +1\r\n",
+        "Content-Length: -1\r\n",
+        "Content-Length: 01\r\n",
+        "Content-Length: 1 1\r\n",
+        "Content-Length: 1, 1\r\n",
+        "Content-Length: 0x1\r\n",
+        "Content-Length: 1\r\nContent-Length: 1\r\n",
+        "Content-Length: 18446744073709551617\r\n",
+        "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n",
+        "Content-Length: 1\r\nExpect: 100-continue\r\n",
+    ] {
+        assert_eq!(with("POST", lines), None, "{lines:?}");
+    }
+}
+
+#[test]
 fn limits_make_a_head_not_mine() {
     let many = "a: b\r\n".repeat(HEADERS_MAX);
     check(&many, None);
@@ -153,11 +185,11 @@ fn limits_make_a_head_not_mine() {
 }
 
 #[test]
-fn what_is_no_get_is_known_before_its_end() {
-    for begun in ["", "G", "GET", "GET /x", "HEAD ", "HEAD /"] {
+fn a_start_that_is_not_mine_is_known_before_the_end_of_the_head() {
+    for begun in ["", "G", "GET", "GET /x", "HEAD ", "HEAD /", "P", "PATCH /"] {
         assert!(may_begin(begun.as_bytes()), "{begun:?}");
     }
-    for begun in ["P", "GETS", "GET  /", "GET h", "HEAT", "get"] {
+    for begun in ["Q", "PAST", "GETS", "GET  /", "GET h", "HEAT", "get"] {
         assert!(!may_begin(begun.as_bytes()), "{begun:?}");
     }
     assert!(!may_begin(b"\x16\x03\x01"), "TLS");

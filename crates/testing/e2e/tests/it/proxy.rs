@@ -16,6 +16,7 @@ mod loops;
 mod outcomes;
 mod rate_limits;
 mod retries;
+mod short_bodies;
 mod streaming;
 mod support;
 mod upgrades;

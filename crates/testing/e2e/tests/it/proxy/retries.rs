@@ -59,14 +59,28 @@ async fn it_is_not_sent_a_third_time() {
 
 #[tokio::test]
 async fn a_request_that_is_not_idempotent_is_not_sent_twice() {
-    for request in [
-        "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
-        "POST / HTTP/1.1\r\nHost: a\r\n\r\n",
-        "PATCH / HTTP/1.1\r\nHost: a\r\n\r\n",
-        "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi",
-        "BREW / HTTP/1.1\r\nHost: a\r\n\r\n",
+    for (request, is_plain) in [
+        (
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
+            false,
+        ),
+        (
+            "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n",
+            true,
+        ),
+        ("POST / HTTP/1.1\r\nHost: a\r\n\r\n", false),
+        ("PATCH / HTTP/1.1\r\nHost: a\r\n\r\n", false),
+        (
+            "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi",
+            false,
+        ),
+        (
+            "PUT / HTTP/1.1\r\nHost: a\r\nContent-Length: 2\r\n\r\nhi",
+            true,
+        ),
+        ("BREW / HTTP/1.1\r\nHost: a\r\n\r\n", false),
     ] {
-        let (mut client, gateway, origin, mut wire) = used(false).await;
+        let (mut client, gateway, origin, mut wire) = used(is_plain).await;
         client.send(request).await;
         wire.head().await;
         if request.ends_with("hi") {

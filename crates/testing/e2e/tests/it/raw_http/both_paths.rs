@@ -77,7 +77,18 @@ impl Stage {
 async fn serve(mut wire: Wire, seen: Arc<Mutex<Vec<String>>>, scripted: Arc<Mutex<Scripted>>) {
     while let Some(head) = wire.try_read_until("\r\n\r\n").await {
         let is_next = head.contains(" /next ");
-        seen.lock().push(head);
+        seen.lock().push(head.clone());
+        // The body, as a message of its own.
+        let message = Message::of_head(&head);
+        let length = message.value("content-length");
+        let length = length.and_then(|length| length.parse().ok());
+        let body = match (message.value("transfer-encoding"), length) {
+            (Some(_), _) => wire.try_read_until("0\r\n\r\n").await,
+            (None, Some(length)) => wire.try_read(length).await,
+            (None, None) => Some(String::new()),
+        };
+        let Some(body) = body else { return };
+        seen.lock().push(format!("body {body:?}\r\n\r\n"));
         if is_next {
             // The next case begins on a new connection, so that no request is sent again.
             wire.send(
@@ -287,10 +298,24 @@ const STARTS: &[&str] = &[
     "GET /a{b} HTTP/1.1",
     "GET //a HTTP/1.1",
     "POST /form HTTP/1.1",
+    "PUT /a HTTP/1.1",
+    "DELETE /a HTTP/1.1",
     "OPTIONS * HTTP/1.1",
     "GET http://shop.example/a HTTP/1.1",
     "GET / HTTP/1.0",
     "get / HTTP/1.1",
+];
+
+/// Lines about a body, and what follows the head.
+const BODIES: &[(&str, &str)] = &[
+    ("", ""),
+    ("", ""),
+    ("Content-Length: 5\r\n", "hello"),
+    ("content-length: 26\r\n", "GET /a HTTP/1.1\r\nHost: a\r\n"),
+    ("Content-Length: 0\r\n", ""),
+    ("Content-Length: 05\r\n", "hello"),
+    ("Content-Length: 5\r\nContent-Length: 5\r\n", "hello"),
+    ("Transfer-Encoding: chunked\r\n", "5\r\nhello\r\n0\r\n\r\n"),
 ];
 
 /// Small changes of a head: what is put in, and where, in parts of its length.
@@ -305,13 +330,17 @@ fn requests() -> impl Strategy<Value = Vec<u8>> {
     let changes = prop::collection::vec(change, 0..3);
     // Half of all requests are well-formed.
     let changes = prop_oneof![Just(Vec::new()), changes];
-    (start, lines, changes).prop_map(|(start, lines, changes)| {
+    let body = prop::sample::select(BODIES);
+    (start, lines, body, changes).prop_map(|(start, lines, body, changes)| {
         let mut head = format!("{start}\r\nHost: shop.example\r\n");
         for line in lines {
             head.push_str(line);
             head.push_str("\r\n");
         }
+        let (line, body) = body;
+        head.push_str(line);
         head.push_str("\r\n");
+        head.push_str(body);
         let mut bytes = head.into_bytes();
         for (text, at) in changes {
             let at = at % bytes.len();
