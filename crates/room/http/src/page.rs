@@ -5,7 +5,6 @@
 //! facts and sends the page.
 
 mod custom;
-mod deflate;
 mod fields;
 mod grammar;
 mod html;
@@ -19,7 +18,6 @@ mod view;
 mod words;
 
 pub use custom::{BYTES_MAX as CUSTOM_PAGE_BYTES_MAX, CustomPage, Mistake};
-pub(crate) use deflate::Deflater;
 pub(crate) use html::{
     Links, SCRIPT, STYLE, TURN_SCRIPT, accent_style, escaped, page, prepare, reload_secs,
 };

@@ -100,7 +100,14 @@ const PAGE: Case = Case {
     ..THROUGH
 };
 
-const CASES: [Case; 13] = [
+const POLL: Case = Case {
+    name: "poll",
+    path: POLL_PATH,
+    visitors: Visitors::Of(Course::OwnPage),
+    ..THROUGH
+};
+
+const CASES: [Case; 15] = [
     THROUGH,
     Case {
         name: "through, browser",
@@ -135,10 +142,17 @@ const CASES: [Case; 13] = [
         ..PAGE
     },
     Case {
-        name: "poll",
-        path: POLL_PATH,
-        visitors: Visitors::Of(Course::OwnPage),
-        ..THROUGH
+        name: "own page in gzip, fast path",
+        kind: Kind::FastPath,
+        path: Course::OwnPage.path(),
+        headers: Headers::Browser,
+        ..PAGE
+    },
+    POLL,
+    Case {
+        name: "poll, fast path",
+        kind: Kind::FastPath,
+        ..POLL
     },
     Case {
         name: "nginx: through, lean",

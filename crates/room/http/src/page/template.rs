@@ -1,22 +1,21 @@
 //! Template of a page, whose constant parts are compressed once.
 //!
 //! Most bytes of a page are the same for all visitors: style, script, texts. The page of a visitor
-//! knows where they are, so only the rest of it is compressed for each visitor.
+//! knows where they are, so a packed page is put together from parts.
 
 use std::io::{self, Write};
 use std::sync::OnceLock;
 
+use flate2::{Compress, Compression, FlushCompress};
 use ramhorns::{Content, Template};
 use smallvec::SmallVec;
 
-use crate::page::deflate::Deflater;
-
 /// Least size of a constant part that is compressed on its own, in bytes. Each ends with an empty
 /// block of five bytes, and cannot refer to what came before it.
-const CONSTANT_BYTES_MIN: usize = 512;
+const CONSTANT_BYTES_MIN: usize = 256;
 
-/// Level of compression of a constant part, the best one.
-const CONSTANT_LEVEL: u32 = 9;
+/// Bytes that blocks need beside their text.
+const BLOCK_HEADERS_BYTES: usize = 64;
 
 /// Template with its constant parts.
 pub(crate) struct PageTemplate {
@@ -41,7 +40,8 @@ impl PageTemplate {
     ///
     /// Those of the engine.
     pub(crate) fn new(source: String) -> Result<Self, ramhorns::Error> {
-        let constants = constants(&source);
+        // The engine leaves out blanks at the end.
+        let constants = constants(source.trim_end());
         let template = Template::new(source)?;
         Ok(Self {
             template,
@@ -85,11 +85,25 @@ impl PageTemplate {
 
 impl Constant {
     fn deflated(&self, text: &str) -> &[u8] {
-        self.deflated.get_or_init(|| {
-            let mut deflated = Vec::new();
-            Deflater::new(CONSTANT_LEVEL).append(text.as_bytes(), &mut deflated);
-            deflated.into()
-        })
+        self.deflated.get_or_init(|| deflated(text.as_bytes()))
+    }
+}
+
+/// Returns a text as blocks of a deflate stream that end at a byte. None of them is the last one.
+fn deflated(mut text: &[u8]) -> Box<[u8]> {
+    let mut compress = Compress::new(Compression::best(), false);
+    let mut out = Vec::new();
+    loop {
+        out.reserve(text.len() + BLOCK_HEADERS_BYTES);
+        let before = compress.total_in();
+        let status = compress.compress_vec(text, &mut out, FlushCompress::Sync);
+        status.expect("a compressor that has not ended takes every input");
+        let taken = usize::try_from(compress.total_in() - before).unwrap_or(text.len());
+        text = &text[taken..];
+        // With room left, everything is out.
+        if text.is_empty() && out.len() < out.capacity() {
+            return out.into();
+        }
     }
 }
 

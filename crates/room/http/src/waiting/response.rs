@@ -119,14 +119,12 @@ pub fn respond(view: &WaitingView<'_>, answer: Answer, look: Look<'_>) -> Respon
     let (body, packed, content_type) = if is_page {
         let html = HeaderValue::from_static("text/html; charset=utf-8");
         let page = page(view, look, is_after_post);
-        let packed = answer.has_gzip.then(|| gzip::compress_page(&page));
+        let packed = answer.has_gzip.then(|| gzip::compress(&page));
         (Bytes::from(page.text), packed.flatten(), Some(html))
     } else if answer.kind == RequestKind::Asset {
         (Bytes::new(), None, None)
     } else {
-        let json = to_json(&view.body());
-        let packed = answer.has_gzip.then(|| gzip::compress(&json));
-        (json, packed.flatten(), Some(JSON))
+        (to_json(&view.body()), None, Some(JSON))
     };
     let is_packed = packed.is_some();
     let body = packed.unwrap_or(body);
