@@ -11,7 +11,7 @@ use crate::rate_limit_headers::HeaderValues;
 
 /// Request that all its limits allow.
 #[derive(Debug, Default)]
-pub struct AllowedRequest(HeaderValues);
+pub struct AllowedRequest(Option<Box<HeaderValues>>);
 
 impl RateLimitLayer {
     /// Decides about a request that all its limits allow at once, and counts it. With `None`
@@ -35,7 +35,7 @@ impl RateLimitLayer {
         };
         limited.count_allowed(limiter, Duration::ZERO);
         let headers = HeaderValues::of(&limited.outcomes(), || limiter.wall_seconds());
-        Some(AllowedRequest(headers))
+        Some(AllowedRequest(Some(Box::new(headers))))
     }
 }
 
@@ -43,11 +43,15 @@ impl AllowedRequest {
     /// Appends the state of the limits to the head of a response, as lines. The head must have
     /// none of the older headers, `X-RateLimit-*`.
     pub fn write_headers(&self, lines: &mut Vec<u8>) {
-        self.0.write(lines);
+        if let Some(headers) = &self.0 {
+            headers.write(lines);
+        }
     }
 
     /// Adds the state of the limits to a response.
     pub fn add_headers(&mut self, headers: &mut HeaderMap) {
-        std::mem::take(&mut self.0).add_to(headers);
+        if let Some(own) = self.0.take() {
+            own.add_to(headers);
+        }
     }
 }

@@ -65,25 +65,33 @@ impl HeadLimits {
     };
 }
 
-/// Methods of requests that are mine, and whether they have a body.
-const METHODS: [(Method, bool); 6] = [
-    (Method::GET, false),
-    (Method::HEAD, false),
-    (Method::POST, true),
-    (Method::PUT, true),
-    (Method::PATCH, true),
-    (Method::DELETE, true),
-];
+/// Returns a method of requests that are mine, and whether they have a body.
+fn method_of(name: &str) -> Option<(&'static Method, bool)> {
+    Some(match name {
+        "GET" => (&Method::GET, false),
+        "HEAD" => (&Method::HEAD, false),
+        "POST" => (&Method::POST, true),
+        "PUT" => (&Method::PUT, true),
+        "PATCH" => (&Method::PATCH, true),
+        "DELETE" => (&Method::DELETE, true),
+        _ => return None,
+    })
+}
 
 /// Whether a head that has begun like this may be mine. Others must not wait for their end here:
 /// some are not HTTP, and get their error at once.
 pub(super) fn may_begin(bytes: &[u8]) -> bool {
-    METHODS.iter().any(|(method, _)| {
-        let start = method.as_str().bytes().chain(*b" /");
-        bytes
-            .iter()
-            .zip(start)
-            .all(|(byte, expected)| *byte == expected)
+    let starts: &[&[u8]] = match bytes.first() {
+        None => return true,
+        Some(b'G') => &[b"GET /"],
+        Some(b'H') => &[b"HEAD /"],
+        Some(b'P') => &[b"POST /", b"PUT /", b"PATCH /"],
+        Some(b'D') => &[b"DELETE /"],
+        Some(_) => &[],
+    };
+    starts.iter().any(|start| {
+        let known = start.len().min(bytes.len());
+        bytes[..known] == start[..known]
     })
 }
 
@@ -156,9 +164,8 @@ impl<'b> RequestHead<'b> {
         if parsed != Ok(httparse::Status::Complete(bytes.len())) {
             return Err(FastPathRequest::Header);
         }
-        let known = METHODS.iter();
-        let mut known = known.filter(|(method, _)| request.method == Some(method.as_str()));
-        let (method, has_body) = known.next().ok_or(FastPathRequest::Start)?;
+        let method = request.method.and_then(method_of);
+        let (method, has_body) = method.ok_or(FastPathRequest::Start)?;
         let target = request.path.unwrap_or_default();
         let lines: &'b [Line<'b>] = request.headers;
         // The parser takes a line without CR and an empty line before the first one, and no CR
@@ -186,7 +193,7 @@ impl<'b> RequestHead<'b> {
         for line in lines {
             head.note(line).ok_or(FastPathRequest::Header)?;
         }
-        if head.host.is_empty() || head.length.is_some() != *has_body {
+        if head.host.is_empty() || head.length.is_some() != has_body {
             return Err(FastPathRequest::Header);
         }
         if head.body_bytes() > limits.body_bytes {
