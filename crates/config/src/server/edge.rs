@@ -37,7 +37,7 @@ const GUARD_DOUBLE_DECODING: Key<Switch> = Key {
 const FAST_PATH: Key<Switch> = Key {
     name: "fast_path",
     kind: Switch,
-    default: Some("false"),
+    default: Some("true"),
 };
 
 /// Headers by which common proxies name the client, its host or its path, and which origins trust.
