@@ -10,8 +10,8 @@ use anyhow::{Context as _, bail, ensure};
 
 use crate::counters::run_counted;
 use crate::requirements::{
-    CARGO_DENY, CHROMEDRIVER, CHROMIUM, CLIPPY, CXX, ENVOY, GIT, HAPROXY, MAKE, MDBOOK, MEMCACHED,
-    PIP, REDIS_SERVER, RUSTFMT, Requirement,
+    CARGO_DENY, CHROMEDRIVER, CHROMIUM, CLIPPY, COUNTERS, CXX, ENVOY, GIT, HAPROXY, MAKE, MDBOOK,
+    MEMCACHED, PIP, REDIS_SERVER, RUSTFMT, Requirement,
 };
 use crate::step::{Outcome, Run, Scope, Step};
 use crate::{bench, cargo, deploy, layers, mutations, requirements, tidy, workspace};
@@ -150,6 +150,15 @@ pub(crate) const STEPS: &[Step] = &[
         needs: &[],
         scope: Scope::Usual,
         run: |run| counted_step(&["test", "--doc", "--workspace", "--no-fail-fast"], run),
+    },
+    Step {
+        group: "cost",
+        name: "counts",
+        finds: "requests that cost more instructions, allocations or system calls than the \
+                committed figures say",
+        needs: &COUNTERS,
+        scope: Scope::All,
+        run: |_| own_step(bench::counts::check),
     },
     Step {
         group: "packages",

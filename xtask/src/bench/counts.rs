@@ -66,6 +66,19 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Compares the counts with the committed figures.
+///
+/// # Errors
+///
+/// Those of [`run`].
+pub(crate) fn check() -> anyhow::Result<()> {
+    run(&Options {
+        check: true,
+        json: false,
+        arguments: Vec::new(),
+    })
+}
+
 fn names_gateway(arguments: &[String]) -> bool {
     arguments.iter().any(|argument| {
         let rest = argument.strip_prefix(GATEWAY_OPTION);
