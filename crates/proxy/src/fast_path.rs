@@ -3,7 +3,8 @@
 //! A request that hyper forwards passes through tower futures, two header maps, channels and a task
 //! for each connection to an origin. That takes three times nginx' instructions. Most requests of
 //! active visitors need none of it: a GET, or a POST with a short body, decided at once, to an
-//! origin that speaks HTTP/1.1. Here one task owns both sockets, and a head is rewritten from where it was read.
+//! origin that speaks HTTP/1.1. Here one task owns both sockets, and a head is rewritten from where
+//! it was read.
 //!
 //! # What is left to hyper
 //!

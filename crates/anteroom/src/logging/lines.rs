@@ -1,8 +1,8 @@
 //! Lines of the log on their way to standard error.
 //!
-//! Whoever logs only appends to a buffer. A thread of its own writes it, many lines at a time: a
-//! write and a wake-up for each line would cost more than the requests that the lines are about. If
-//! the reader is slow or gone, lines are dropped and counted, so that no visitor waits for it.
+//! A line is only appended to a buffer. A thread writes the buffer, many lines at a time: a write
+//! and a wake-up for each line would cost more than the request that the line is about. If the
+//! reader is slow or gone, lines are dropped and counted, so that no visitor waits for it.
 
 use std::io::Write;
 use std::mem;

@@ -60,7 +60,7 @@ impl<'p> EarlyRejection<'p> {
     }
 }
 
-/// What limits see of a request.
+/// Facts about a request on which limits decide.
 #[derive(Clone, Copy)]
 pub(crate) struct RequestFacts<'r> {
     pub(crate) method: &'r Method,

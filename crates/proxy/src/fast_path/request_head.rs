@@ -2,7 +2,8 @@
 //!
 //! A head is mine only if every reader reads it in the same way: complete lines with CRLF, one
 //! `Host`, no body or a short one of a stated length, no header that has to do with this hop. All
-//! else is not mine, be it allowed or not. What is sent on is written anew, in canonical form, from recognized parts only.
+//! else is not mine, be it allowed or not. What is sent on is written anew, in canonical form, from
+//! recognized parts only.
 
 use std::mem::MaybeUninit;
 use std::sync::LazyLock;

@@ -20,7 +20,7 @@ const BLOCK_HEADERS_BYTES: usize = 64;
 /// Template with its constant parts.
 pub(crate) struct PageTemplate {
     template: Template<'static>,
-    /// In the order of the source.
+    /// Constant parts in the order of the source.
     constants: Vec<Constant>,
 }
 
@@ -67,7 +67,8 @@ impl PageTemplate {
         gathered
     }
 
-    /// Returns the number of the constant that `part` is; the engine writes it from where it is in the source.
+    /// Returns the number of the constant that `part` is. The engine writes a constant from where it
+    /// is in the source.
     fn constant_of(&self, part: &[u8]) -> Option<usize> {
         let source = self.source().as_ptr().addr();
         let start = part.as_ptr().addr().checked_sub(source)?;
