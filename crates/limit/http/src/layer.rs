@@ -6,11 +6,13 @@
 use std::convert::Infallible;
 use std::fmt;
 use std::future::Future;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use anteroom_proxy::access_log::{self, AccessLine};
 use anteroom_proxy::body::{Body, ResponseBody};
 use anteroom_proxy::request_context::{CannotQueue, RequestContext};
 use arc_swap::Guard;
@@ -202,12 +204,17 @@ where
         Ok(limited) => limited,
         Err(status) => return bare(status),
     };
+    let mut delayed = DelayedRequest::of(&request);
     match limited.decide(&limiter).await {
-        RequestAction::Reject => reject(&limited, &limiter, &request),
+        RequestAction::Reject => {
+            delayed.end();
+            reject(&limited, &limiter, &request)
+        }
         RequestAction::Allow(after) => {
             if !after.is_zero() {
                 tokio::time::sleep(after).await;
             }
+            delayed.end();
             limited.count_allowed(&limiter, after);
             let Ok(mut response) = inner.call(request).await;
             rate_limit_headers::add(response.headers_mut(), &limited.outcomes(), || {
@@ -216,6 +223,7 @@ where
             response
         }
         RequestAction::Queue => {
+            delayed.end();
             let accept = request.headers().get(ACCEPT).cloned();
             let is_head = request.method() == Method::HEAD;
             if let Some(context) = RequestContext::of_mut(&mut request) {
@@ -231,6 +239,43 @@ where
                 rejected.headers_mut().append(SET_COOKIE, cookie.clone());
             }
             own(rejected, is_head)
+        }
+    }
+}
+
+/// Request that may be delayed. If its client leaves meanwhile, it gets its line in the access log
+/// here: no other layer sees it.
+struct DelayedRequest(Option<LeftClient>);
+
+struct LeftClient {
+    client: Option<IpAddr>,
+    method: Method,
+    path: String,
+}
+
+impl DelayedRequest {
+    fn of<B>(request: &Request<B>) -> Self {
+        Self(access_log::is_enabled().then(|| LeftClient {
+            client: RequestContext::of(request).map(|context| context.client.address),
+            method: request.method().clone(),
+            path: access_log::printable(request.uri().path()).into_owned(),
+        }))
+    }
+
+    /// Ends the delay: from now on, others write the line.
+    fn end(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for DelayedRequest {
+    fn drop(&mut self) {
+        if let Some(left) = &self.0 {
+            access_log::write(&AccessLine {
+                client: left.client,
+                is_client_gone: Some(true),
+                ..AccessLine::new(left.method.as_str(), &left.path, "over_limit")
+            });
         }
     }
 }

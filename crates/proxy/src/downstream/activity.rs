@@ -91,6 +91,12 @@ impl Activity {
         }
     }
 
+    /// Keeps the connection from being closed to make room: a part of a request has arrived.
+    pub(crate) fn hold(&self) -> Busy<'_> {
+        self.entry.begin();
+        Busy(&self.entry)
+    }
+
     pub(crate) fn is_idle(&self) -> bool {
         self.open.load(Ordering::Relaxed) == 0
     }
@@ -183,6 +189,15 @@ impl Activity {
         if let Some(waker) = self.upgrade_waker.lock().take() {
             waker.wake();
         }
+    }
+}
+
+/// Hold on a connection; ends when it is dropped.
+pub(crate) struct Busy<'a>(&'a Entry);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        self.0.finish(Instant::now());
     }
 }
 

@@ -37,7 +37,8 @@ use crate::reverse_proxy::{ErrorResponder, OriginOutcome};
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// Most bytes of a body that is mine. It is sent on with the head, in one write.
 const BODY_BYTES_MAX: usize = 16 * 1024;
-/// Longest time for which the rest of a body is waited for. Most arrive with their heads.
+/// Longest time for which the rest of a body is waited for. Most arrive with their heads. If bodies
+/// may stand still for less, it is less.
 const BODY_WAIT: Duration = Duration::from_millis(500);
 /// Most bytes of later requests that are read while one is served.
 const AHEAD_BYTES_MAX: usize = 16 * 1024;
@@ -155,10 +156,11 @@ where
             }
         };
         let mut decision = connection.decide(length, fast_path);
-        if let Decision::Later(bytes) = decision
-            && connection.read_up_to(bytes).await?
-        {
-            decision = connection.decide(length, fast_path);
+        if let Decision::Later(bytes) = decision {
+            let _busy = activity.hold();
+            if connection.read_up_to(bytes).await? {
+                decision = connection.decide(length, fast_path);
+            }
         }
         match decision {
             Decision::Later(_) => {
@@ -373,7 +375,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send> Downstream<'_, I> {
 
     /// Reads until so many bytes are there. Returns whether they came soon.
     async fn read_up_to(&mut self, bytes: usize) -> Result<bool, IoError> {
-        let by = Instant::now() + BODY_WAIT;
+        let by = Instant::now() + BODY_WAIT.min(self.protocols.write_idle);
         poll_fn(|cx| {
             while self.input.len() < bytes && !self.has_ended {
                 if let Poll::Ready(count) = poll_read(&mut self.io, cx, &mut self.input)? {

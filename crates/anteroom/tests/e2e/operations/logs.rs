@@ -1,9 +1,11 @@
 //! Contents of the log, and what it never contains.
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::Value;
-use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 use crate::support::client::Client;
@@ -66,6 +68,28 @@ async fn every_request_has_an_access_line_with_its_verdict() {
     let reason = &lines_about(&site, "/wait")[0]["reason"];
     assert!(reason == "full" || reason == "not_your_turn", "{reason}");
     assert!(!site.gateway.log().join("\n").contains("secret"));
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_while_a_limit_delays_it_has_its_line() {
+    let limit = "[[limit]]\nname = \"slow\"\nlimit = \"1/min\"\nalgorithm = \"gcra\"\n\
+                 on_limit = \"delay\"\ndelay_max = \"60s\"\n";
+    let site = Site::with_room(1, &format!("bypass = ['true']\n{limit}")).await;
+    site.visitor().get("/first").await;
+    let request = b"GET /left HTTP/1.1\r\nHost: a\r\n\r\n";
+    eventually("the line of a client that left", || async {
+        let mut client = TcpStream::connect(site.gateway.address).await.unwrap();
+        client.write_all(request).await.unwrap();
+        // Nothing comes: the request is delayed.
+        let read = timeout(Duration::from_millis(100), client.read_u8()).await;
+        assert!(read.is_err(), "{read:?}");
+        client.set_zero_linger().unwrap();
+        drop(client);
+        let lines = lines_about(&site, "/left");
+        lines.iter().any(|line| line["is_client_gone"] == true)
+    })
+    .await;
+    assert_eq!(lines_about(&site, "/left")[0]["verdict"], "over_limit");
 }
 
 // Requests that pass keep their lines; queued ones have a hundred a second.

@@ -67,8 +67,8 @@ impl PageTemplate {
         gathered
     }
 
-    /// Returns the number of the constant that `part` is. The engine writes constants from where they
-    /// are in the source.
+    /// Returns the number of the constant that `part` is. The engine writes a constant from where
+    /// it is in the source.
     fn constant_of(&self, part: &[u8]) -> Option<usize> {
         let source = self.source().as_ptr().addr();
         let start = part.as_ptr().addr().checked_sub(source)?;

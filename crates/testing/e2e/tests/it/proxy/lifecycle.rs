@@ -82,6 +82,28 @@ async fn where_all_connections_are_busy_idle_ones_make_room() {
 }
 
 #[tokio::test]
+async fn a_connection_whose_body_is_on_its_way_makes_no_room() {
+    let mut setup = Setup::default();
+    setup.sizes.connections = 1;
+    let (mut first, gateway, origin) = all(setup).await;
+    let post = "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhel";
+    // In one packet: once the first response is there, the gateway waits for the rest.
+    first.send(&format!("{GET}{post}")).await;
+    let mut wire = origin.accept().await;
+    wire.head().await;
+    wire.send(OK).await;
+    first.read_until("hi").await;
+    let mut second = Wire::connect(gateway.address).await;
+    second.send(GET).await;
+    let head = second.head().await;
+    assert!(head.starts_with("http/1.1 503 "), "{head}");
+    first.send("lo").await;
+    wire.read_until("hello").await;
+    wire.send(OK).await;
+    first.read_until("hi").await;
+}
+
+#[tokio::test]
 async fn an_address_with_too_many_busy_connections_gets_429_unless_trusted() {
     for trusted in ["127.0.0.1/32", "10.0.0.0/8"] {
         let mut setup = Setup::default();
