@@ -58,7 +58,7 @@ impl PageTemplate {
     pub(crate) fn render(&self, content: &impl Content) -> Page<'_> {
         let mut gathered = Page {
             template: self,
-            text: String::with_capacity(content.capacity_hint(&self.template)),
+            text: Vec::with_capacity(content.capacity_hint(&self.template)),
             constants: SmallVec::new(),
         };
         self.template
@@ -134,7 +134,7 @@ fn constants(source: &str) -> Vec<Constant> {
 pub(crate) struct Page<'t> {
     template: &'t PageTemplate,
     /// HTML in UTF-8.
-    pub(crate) text: String,
+    pub(crate) text: Vec<u8>,
     /// Places of constants in the text, and their numbers.
     constants: SmallVec<[(usize, usize); 8]>,
 }
@@ -149,6 +149,11 @@ pub(crate) enum Part<'p> {
 }
 
 impl Page<'_> {
+    /// Returns the text of the page.
+    pub(crate) fn into_text(self) -> String {
+        String::from_utf8(self.text).expect("template and values are texts")
+    }
+
     /// Returns the parts of the page, in their order.
     pub(crate) fn parts(&self) -> impl Iterator<Item = Part<'_>> {
         let mut after = 0;
@@ -158,7 +163,7 @@ impl Page<'_> {
                 Some((at, number)) => (*at, Some(&self.template.constants[*number])),
                 None => (self.text.len(), None),
             };
-            let own = Part::Own(&self.text.as_bytes()[after..at]);
+            let own = Part::Own(&self.text[after..at]);
             let deflated = constant.map(|constant| {
                 after = at + constant.bytes;
                 let text = self.template.text_of(constant);
@@ -171,17 +176,12 @@ impl Page<'_> {
 
 impl Write for Page<'_> {
     fn write(&mut self, part: &[u8]) -> io::Result<usize> {
-        match self.template.constant_of(part) {
-            Some(number) => {
-                self.constants.push((self.text.len(), number));
-                let constant = &self.template.constants[number];
-                self.text.push_str(self.template.text_of(constant));
-            }
-            // The engine writes whole texts.
-            None => self
-                .text
-                .push_str(str::from_utf8(part).map_err(io::Error::other)?),
+        if part.len() >= CONSTANT_BYTES_MIN
+            && let Some(number) = self.template.constant_of(part)
+        {
+            self.constants.push((self.text.len(), number));
         }
+        self.text.extend_from_slice(part);
         Ok(part.len())
     }
 
@@ -219,7 +219,10 @@ mod tests {
         let source = format!("{long}{{{{name}}}}short{{{{{{name}}}}}}{longer}{{{{! no text }}}}");
         let template = PageTemplate::new(source).unwrap();
         let page = template.render(&ByName(Name("<x>")));
-        assert_eq!(page.text, format!("{long}&lt;x&gt;short<x>{longer}"));
+        assert_eq!(
+            str::from_utf8(&page.text).unwrap(),
+            format!("{long}&lt;x&gt;short<x>{longer}")
+        );
         let lengths = lengths(&page);
         assert_eq!(lengths.len(), 5, "{lengths:?}");
         assert_eq!(
@@ -252,6 +255,6 @@ mod tests {
         let source = format!("{{{{^name}}}}{}{{{{/name}}}}.", "a".repeat(600));
         let template = PageTemplate::new(source).unwrap();
         let page = template.render(&ByName(Name("y")));
-        assert_eq!((&*page.text, lengths(&page)), (".", vec![(true, 1)]));
+        assert_eq!((&*page.text, lengths(&page)), (&b"."[..], vec![(true, 1)]));
     }
 }

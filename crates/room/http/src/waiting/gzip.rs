@@ -18,7 +18,7 @@ const LAST_BLOCK: [u8; 2] = [3, 0];
 
 /// Returns a page in gzip; `None` if that does not pay.
 pub(super) fn compress(page: &Page<'_>) -> Option<Bytes> {
-    let text = page.text.as_bytes();
+    let text = &*page.text;
     if text.len() < BYTES_MIN {
         return None;
     }
@@ -61,9 +61,9 @@ mod tests {
     use super::*;
     use crate::page::{self, CustomPage, samples};
 
-    fn unpacked(packed: &[u8]) -> String {
-        let mut text = String::new();
-        GzDecoder::new(packed).read_to_string(&mut text).unwrap();
+    fn unpacked(packed: &[u8]) -> Vec<u8> {
+        let mut text = Vec::new();
+        GzDecoder::new(packed).read_to_end(&mut text).unwrap();
         text
     }
 

@@ -40,8 +40,8 @@ pub(super) fn remarks(source: &str) -> Vec<Mistake> {
     for state in states::NAMES {
         let view = states::view(state, Language::English);
         let after_post = state == states::AFTER_POST;
-        let lines = lines(&numbered.page(&view, LINKS, after_post).text);
-        let parsed = html::parse(&page.page(&view, LINKS, after_post).text);
+        let lines = lines(&numbered.page(&view, LINKS, after_post).into_text());
+        let parsed = html::parse(&page.page(&view, LINKS, after_post).into_text());
         for (line, message) in odd(parsed, page.has_script()) {
             let line = lines.get(line.saturating_sub(1)).copied().unwrap_or(1);
             let remark = Mistake { line, message };

@@ -12,7 +12,7 @@ fn check(source: &str, reason: QueueReason, expected: &str) {
     let page = CustomPage::new(source).unwrap();
     let mut view = samples::view(reason);
     view.message = Some("<b>soon</b>");
-    assert_eq!(page.page(&view, LINKS, false).text, expected);
+    assert_eq!(page.page(&view, LINKS, false).into_text(), expected);
 }
 
 #[test]
@@ -97,7 +97,10 @@ fn our_variables_are_in_the_visitors_language_and_escaped() {
     let page = CustomPage::new("{{language}} {{direction}} {{heading}}").unwrap();
     let mut view = samples::view(QueueReason::Full);
     view.language = Language::Hebrew;
-    assert_eq!(page.page(&view, LINKS, false).text, "he rtl אתם בתור");
+    assert_eq!(
+        page.page(&view, LINKS, false).into_text(),
+        "he rtl אתם בתור"
+    );
 }
 
 #[test]
@@ -117,7 +120,7 @@ fn an_unknown_number_is_null_in_a_script_and_nothing_elsewhere() {
         let mut view = samples::view(QueueReason::Full);
         view.position.people_ahead = None;
         view.admitted_last_minute = None;
-        assert_eq!(page.page(&view, LINKS, false).text, expected);
+        assert_eq!(page.page(&view, LINKS, false).into_text(), expected);
     };
     check(
         "<p>{{position}}|{{{peopleAhead}}}</p><script>var a = {{position}}, \
@@ -142,7 +145,7 @@ fn the_script_has_its_settings_a_reload_without_scripts_and_live_regions() {
     assert!(page.has_script());
     assert!(!CustomPage::new("<html>").unwrap().has_script());
     let view = samples::view(QueueReason::Full);
-    let html = page.page(&view, LINKS, false).text;
+    let html = page.page(&view, LINKS, false).into_text();
     let refresh = "<noscript><meta http-equiv=\"refresh\" content=\"30\"></noscript>";
     for part in [
         refresh,
@@ -158,7 +161,7 @@ fn the_script_has_its_settings_a_reload_without_scripts_and_live_regions() {
         entry: "/cart",
         ..LINKS
     };
-    let html = page.page(&view, links, true).text;
+    let html = page.page(&view, links, true).into_text();
     assert!(html.contains("content=\"60;url=/cart\""), "{html}");
     assert!(html.contains("data-entry=\"/cart\""), "{html}");
 }
@@ -170,7 +173,7 @@ fn no_text_ends_an_attribute_in_quotes_of_either_kind() {
     view.message = Some("'it' is \"on\" </p>&");
     let text = "&#39;it&#39; is &quot;on&quot; &lt;/p&gt;&amp;";
     let expected = format!("<p title='{text}' lang=\"{text}\">");
-    assert_eq!(page.page(&view, LINKS, false).text, expected);
+    assert_eq!(page.page(&view, LINKS, false).into_text(), expected);
 }
 
 #[test]
@@ -229,7 +232,7 @@ proptest::proptest! {
         source in "([{]{2,3}|[}]{2,3}|[#^/&!>=. a]|queueAll|position|</?script>|\\PC){0,24}",
     ) {
         match CustomPage::new(&source) {
-            Ok(page) => drop(page.page(&samples::view(QueueReason::Full), LINKS, false).text),
+            Ok(page) => drop(page.page(&samples::view(QueueReason::Full), LINKS, false).into_text()),
             Err(mistakes) => assert!(!mistakes.is_empty()),
         }
     }
@@ -255,7 +258,7 @@ fn a_template_without_mistakes_renders_in_every_state() {
             view.method = method;
             assert!(
                 page.page(&view, LINKS, true)
-                    .text
+                    .into_text()
                     .contains("/lamps?colour=red")
             );
         }

@@ -36,7 +36,7 @@ const LONG: Links<'static> = Links {
 };
 
 fn html(view: &WaitingView<'_>, links: Links<'_>, after_post: bool) -> String {
-    super::page(view, links, after_post).text
+    super::page(view, links, after_post).into_text()
 }
 
 fn page(view: &WaitingView<'_>, after_post: bool) -> String {
