@@ -232,7 +232,7 @@ proptest::proptest! {
         source in "([{]{2,3}|[}]{2,3}|[#^/&!>=. a]|queueAll|position|</?script>|\\PC){0,24}",
     ) {
         match CustomPage::new(&source) {
-            Ok(page) => drop(page.page(&samples::view(QueueReason::Full), LINKS, false).into_text()),
+            Ok(page) => drop(page.page(&samples::view(QueueReason::Full), LINKS, false)),
             Err(mistakes) => assert!(!mistakes.is_empty()),
         }
     }
