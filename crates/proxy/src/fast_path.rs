@@ -45,6 +45,7 @@ use crate::intake::Intake;
 use crate::request_context::Upstream;
 
 pub(crate) use driver::{Ending, HandedOver, drive};
+pub use request_head::write_line;
 
 /// Request as decisions see it.
 #[derive(Clone, Copy, Debug)]

@@ -11,10 +11,10 @@ use anteroom_limit::time::TimestampUs;
 use anteroom_limit_http::{CountStores, Limiter, RateLimitLayer, LimiterContext};
 use anteroom_proxy::body::Body;
 use anteroom_proxy::forwarded::{Client, Scheme, TrustedProxies};
+use anteroom_proxy::header_view::HeaderView;
 use anteroom_proxy::path::Readings;
 use anteroom_proxy::request_context::{KnownVisitor, RequestContext};
 use http::header::ACCEPT;
-use anteroom_proxy::header_view::HeaderView;
 use http::{HeaderValue, Request, Response};
 use tower::Layer as _;
 

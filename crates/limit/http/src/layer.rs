@@ -205,16 +205,16 @@ where
         Err(status) => return bare(status),
     };
     let mut delayed = DelayedRequest::of(&request);
-    match limited.decide(&limiter).await {
-        RequestAction::Reject => {
-            delayed.end();
-            reject(&limited, &limiter, &request)
-        }
+    let action = limited.decide(&limiter).await;
+    if let RequestAction::Allow(after) = action
+        && !after.is_zero()
+    {
+        tokio::time::sleep(after).await;
+    }
+    delayed.end();
+    match action {
+        RequestAction::Reject => reject(&limited, &limiter, &request),
         RequestAction::Allow(after) => {
-            if !after.is_zero() {
-                tokio::time::sleep(after).await;
-            }
-            delayed.end();
             limited.count_allowed(&limiter, after);
             let Ok(mut response) = inner.call(request).await;
             rate_limit_headers::add(response.headers_mut(), &limited.outcomes(), || {
@@ -223,7 +223,6 @@ where
             response
         }
         RequestAction::Queue => {
-            delayed.end();
             let accept = request.headers().get(ACCEPT).cloned();
             let is_head = request.method() == Method::HEAD;
             if let Some(context) = RequestContext::of_mut(&mut request) {

@@ -34,6 +34,7 @@ use crate::tokens::ShownTokens;
 const DELAYED_PART: u32 = 8;
 
 /// Action for a request.
+#[derive(Clone, Copy)]
 pub(crate) enum RequestAction {
     /// Allows it after this delay.
     Allow(Duration),

@@ -7,6 +7,7 @@
 use anteroom_config::{LegacyReset, LimitHeaders};
 use anteroom_limit::rate::Rate;
 use anteroom_limit::verdict::{Outcome, Verdict};
+use anteroom_proxy::fast_path::write_line;
 use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue};
 use smallvec::SmallVec;
@@ -108,7 +109,7 @@ impl HeaderValues {
         ];
         for (name, value) in lists {
             if let Some(value) = value {
-                write_line(lines, name, value.as_bytes());
+                write_line(lines, name.as_str(), value.as_bytes());
             }
         }
         if let Some(legacy) = self.legacy {
@@ -118,7 +119,7 @@ impl HeaderValues {
                 (&LEGACY_RESET, legacy.reset),
             ];
             for (name, number) in numbers {
-                write_line(lines, name, HeaderValue::from(number).as_bytes());
+                write_line(lines, name.as_str(), HeaderValue::from(number).as_bytes());
             }
         }
     }
@@ -136,12 +137,6 @@ impl HeaderValues {
             headers.insert(LEGACY_REMAINING, HeaderValue::from(legacy.remaining));
             headers.insert(LEGACY_RESET, HeaderValue::from(legacy.reset));
         }
-    }
-}
-
-fn write_line(lines: &mut Vec<u8>, name: &HeaderName, value: &[u8]) {
-    for part in [name.as_str().as_bytes(), b": ", value, b"\r\n"] {
-        lines.extend_from_slice(part);
     }
 }
 

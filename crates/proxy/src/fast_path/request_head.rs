@@ -319,8 +319,8 @@ pub(super) fn lines_about(client: &Client, headers: HeaderView<'_>) -> Box<[u8]>
     lines.into_boxed_slice()
 }
 
-/// Appends a header line.
-pub(super) fn write_line(out: &mut Vec<u8>, name: &str, value: &[u8]) {
+/// Appends a header line with its end.
+pub fn write_line(out: &mut Vec<u8>, name: &str, value: &[u8]) {
     write_name(out, name);
     out.extend_from_slice(value);
     out.extend_from_slice(b"\r\n");
@@ -377,7 +377,8 @@ const fn plain(marks: &[u8]) -> [bool; 256] {
     table
 }
 
-fn begins(name: &str, prefix: &str) -> bool {
+/// Whether the name of a header begins like this, in any case.
+pub(super) fn begins(name: &str, prefix: &str) -> bool {
     let start = name.as_bytes().get(..prefix.len());
     start.is_some_and(|start| start.eq_ignore_ascii_case(prefix.as_bytes()))
 }

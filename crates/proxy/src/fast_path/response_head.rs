@@ -9,6 +9,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode, Version};
 use hyper::ext::ReasonPhrase;
 
 use super::copied_lines::CopiedLines;
+use super::request_head::begins;
 use super::response_body::Framing;
 use crate::body::Body;
 use crate::cookies;
@@ -188,15 +189,8 @@ impl Facts {
             7 if is("upgrade") || is("trailer") => self.is_plain = false,
             16 if is("anteroom-command") => self.is_plain = false,
             23 if is("cf-waiting-room-command") => self.is_plain = false,
-            length if length > 6 => {
-                let begins = |other: &[u8]| {
-                    let start = name.as_bytes().get(..other.len());
-                    start.is_some_and(|start| start.eq_ignore_ascii_case(other))
-                };
-                // Limits replace the state of the origin's limits.
-                self.is_plain &= !begins(b"proxy-") && !begins(b"x-ratelimit-");
-            }
-            _ => {}
+            // Limits replace the state of the origin's limits.
+            _ => self.is_plain &= !begins(name, "proxy-") && !begins(name, "x-ratelimit-"),
         }
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use anteroom_node::Pass;
 use anteroom_proxy::body::Body;
 use anteroom_proxy::cookies;
-use anteroom_proxy::fast_path::{PassAtOnce, PassedRequest, RequestView};
+use anteroom_proxy::fast_path::{PassAtOnce, PassedRequest, RequestView, write_line};
 use anteroom_proxy::forwarded::Scheme;
 use anteroom_proxy::path::Readings;
 use anteroom_proxy::request_context::Upstream;
@@ -133,10 +133,7 @@ impl PassedRequest for Passed {
             return;
         };
         headers::visitor_headers(route, pass, |name, value| {
-            lines.extend_from_slice(name.as_str().as_bytes());
-            lines.extend_from_slice(b": ");
-            lines.extend_from_slice(value);
-            lines.extend_from_slice(b"\r\n");
+            write_line(lines, name.as_str(), value);
         });
     }
 
