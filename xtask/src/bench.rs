@@ -193,7 +193,7 @@ impl Speed {
             "speed",
             "--message-format=json-render-diagnostics",
         ])?;
-        let program = executable(&messages).context("cargo build reported no program")?;
+        let program = executable(&messages, "speed").context("cargo build reported no program")?;
         Ok(Self { program })
     }
 
@@ -255,27 +255,38 @@ const RACE: Program = Program {
 
 /// Builds a program and returns its path.
 fn build(profile: &str, program: &Program) -> anyhow::Result<PathBuf> {
-    let messages = cargo::read(&[
-        "build",
-        "--profile",
-        profile,
-        "--package",
-        program.package,
-        "--bin",
-        program.name,
-        "--message-format=json-render-diagnostics",
-    ])?;
-    executable(&messages).context("cargo build reported no program")
+    build_all(profile, [program]).map(|[path]| path)
 }
 
-/// Returns the path of the program in the messages of a build.
-fn executable(messages: &str) -> Option<PathBuf> {
+/// Builds programs in one go and returns their paths. One by one, each would have dependencies with
+/// its own set of features.
+fn build_all<const N: usize>(
+    profile: &str,
+    programs: [&Program; N],
+) -> anyhow::Result<[PathBuf; N]> {
+    let mut arguments = vec!["build", "--profile", profile];
+    for program in programs {
+        arguments.extend(["--package", program.package, "--bin", program.name]);
+    }
+    arguments.push("--message-format=json-render-diagnostics");
+    let messages = cargo::read(&arguments)?;
+    let paths = programs.map(|program| executable(&messages, program.name));
+    ensure!(
+        paths.iter().all(Option::is_some),
+        "cargo build reported no program"
+    );
+    Ok(paths.map(Option::unwrap_or_default))
+}
+
+/// Returns the path of a program in the messages of a build.
+fn executable(messages: &str, name: &str) -> Option<PathBuf> {
     #[derive(Deserialize)]
     struct Message {
         executable: Option<PathBuf>,
     }
     let messages = messages.lines().map(serde_json::from_str::<Message>);
-    messages.flatten().find_map(|message| message.executable)
+    let mut paths = messages.flatten().filter_map(|message| message.executable);
+    paths.find(|path| path.file_stem().is_some_and(|stem| stem == name))
 }
 
 /// Returns the median of each size's rounds, in the order of the sizes.

@@ -31,6 +31,16 @@ const SEEDS: u64 = 30_000;
 /// commit to commit, so that a rule without a working checker is found soon.
 const FEW: usize = 4;
 
+/// Number of them in the full scope, beside those of files that changed within [`RECENT`]. All
+/// would take a fifth of a run.
+const MORE: usize = 10;
+
+/// Number of commits for which a changed file counts as new in the full scope.
+const RECENT: u32 = 100;
+
+/// Seeds that must keep every invariant without a mutation.
+const SOUND_SEEDS: u64 = 2_000;
+
 /// Selection of mutations.
 #[derive(Args)]
 #[command(after_help = "Examples:
@@ -72,35 +82,41 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     test_each(&mutations, options.seeds, &mut TestCounts::default())
 }
 
-/// Tests all mutations, or those of [`few`]. Each counts as a test.
+/// Tests the mutations that [`select_some`] selects. Each counts as a test.
 ///
 /// # Errors
 ///
 /// Those of [`run()`].
 pub(crate) fn check(run: &mut Run) -> anyhow::Result<()> {
     let all = patch::read_all()?;
-    let (selected, others) = match run.scope {
-        Scope::All => (all, Vec::new()),
-        Scope::Usual => few(all, workspace::commits(), &workspace::changed_files()),
+    let changed = workspace::changed_files(match run.scope {
+        Scope::All => RECENT,
+        Scope::Usual => 0,
+    });
+    let count = match run.scope {
+        Scope::All => MORE,
+        Scope::Usual => FEW,
     };
+    let (selected, others) = select_some(all, count, workspace::commits(), &changed);
     let others = others.iter().map(|mutation| &mutation.name);
     run.left_out
         .extend(others.map(|name| format!("mutation {name}")));
     test_each(&selected, SEEDS, &mut run.counters)
 }
 
-/// Selects the mutations of files that have changed since the last commit, and [`FEW`] more by the
-/// number of commits. Returns these and the others.
-fn few(
+/// Selects the mutations of files that have changed, and `more` by the number of commits. Returns
+/// these and the others.
+fn select_some(
     all: Vec<Mutation>,
+    more: usize,
     commits: usize,
     changed: &BTreeSet<String>,
 ) -> (Vec<Mutation>, Vec<Mutation>) {
     let count = all.len();
-    let first = commits.wrapping_mul(FEW) % count.max(1);
+    let first = commits.wrapping_mul(more) % count.max(1);
     let numbered = all.into_iter().enumerate();
     let (selected, others): (Vec<_>, Vec<_>) = numbered.partition(|(number, mutation)| {
-        let is_next = (number + count - first) % count < FEW;
+        let is_next = (number + count - first) % count < more;
         is_next || mutation.files.iter().any(|file| changed.contains(file))
     });
     let mutations = |numbered: Vec<(usize, Mutation)>| {
@@ -127,6 +143,11 @@ fn test_each(mutations: &[Mutation], seeds: u64, counters: &mut TestCounts) -> a
     let tree = Tree::open()?;
     println!("building the simulator without a mutation");
     tree.build()?;
+    let sound = tree.run(SOUND_SEEDS.min(seeds))?;
+    ensure!(
+        sound == Found::Nothing,
+        "without a mutation: {sound:?}; for the seed: cargo xtask sim --seed N"
+    );
     let mut unnoticed = Vec::new();
     for mutation in mutations {
         let clock = Stopwatch::start();

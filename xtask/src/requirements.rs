@@ -148,13 +148,14 @@ pub(crate) const ENVOY: Requirement = Requirement {
     },
 };
 
-/// Checker of licences, sources and banned packages. It is built once, in two minutes on two cores.
+/// Checker of licences, sources and banned packages. It is built once, without optimization, which
+/// would take longer than all its runs.
 pub(crate) const CARGO_DENY: Requirement = Requirement {
     binary: "cargo-deny",
     package: Package::Crate {
         name: "cargo-deny@0.20.2",
         folder: CARGO_DENY_FOLDER,
-        arguments: &[],
+        arguments: &["--debug"],
     },
 };
 const CARGO_DENY_FOLDER: &str = "target/tools/cargo-deny-0.20.2";
@@ -166,7 +167,7 @@ pub(crate) const MDBOOK: Requirement = Requirement {
     package: Package::Crate {
         name: "mdbook@0.5.4",
         folder: MDBOOK_FOLDER,
-        arguments: &["--no-default-features"],
+        arguments: &["--no-default-features", "--debug"],
     },
 };
 const MDBOOK_FOLDER: &str = "target/tools/mdbook-0.5.4";

@@ -61,7 +61,7 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         group: "lints",
         name: "clippy",
-        finds: "warnings of the compiler and of clippy, in all targets",
+        finds: "warnings of the compiler and of clippy, in all targets, also those of fuzzing",
         needs: &[CLIPPY, CXX, MAKE],
         scope: Scope::Usual,
         run: |_| {
@@ -77,21 +77,12 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         group: "lints",
-        name: "kafka-lints",
-        finds: "what `clippy` would find in a program with the cargo feature \"kafka\", and in \
-                the tests of that",
+        name: "features",
+        finds: "what `clippy` would find with cargo features that are off by default: \"kafka\", \
+                and \"limits\" of the benchmarks",
         needs: &[CLIPPY, CXX, MAKE],
         scope: Scope::Usual,
-        run: kafka_lints,
-    },
-    Step {
-        group: "lints",
-        name: "apart",
-        finds: "programs of `cargo xtask bench limits` and fuzz targets that do not compile: no \
-                other step builds them",
-        needs: &[CXX],
-        scope: Scope::All,
-        run: apart,
+        run: lints_of_features,
     },
     Step {
         group: "docs",
@@ -128,11 +119,9 @@ pub(crate) const STEPS: &[Step] = &[
         needs: &[CXX, MAKE],
         scope: Scope::Usual,
         run: |run| {
-            let layers = ["-p", "anteroom-tower", "--features", "kafka"];
-            counted_step(
-                &[&["test"][..], &layers, &["--test", "kafka"]].concat(),
-                run,
-            )
+            // The whole workspace for the reason that `lints_of_features` names.
+            let layers = ["test", "--workspace", "--features", KAFKA];
+            counted_step(&[&layers[..], &["--test", "kafka"]].concat(), run)
         },
     },
     Step {
@@ -178,6 +167,9 @@ pub(crate) const STEPS: &[Step] = &[
     },
 ];
 
+/// Feature with limits over Kafka.
+const KAFKA: &str = "anteroom-tower/kafka";
+
 /// Arguments for errors only: a warning about a package in two versions is not needed in each run.
 const DENY: &[&str] = &[
     "--log-level",
@@ -213,28 +205,19 @@ fn counted(command: Command, run: &mut Run) -> anyhow::Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Lints the program with Kafka, and the tests that use Kafka; tests of the program do not.
-fn kafka_lints(_: &mut Run) -> anyhow::Result<Outcome> {
-    let warnings = ["--", "-D", "warnings"];
-    let program = ["clippy", "-p", "anteroom", "--features", "kafka"];
-    cargo_step(&[&program[..], &warnings].concat())?;
-    let layers = ["clippy", "-p", "anteroom-tower", "--features", "kafka"];
-    let layers = [&layers[..], &["--all-targets"], &warnings];
-    cargo_step(&layers.concat())
-}
-
-/// Checks the separate workspaces: benchmarks and fuzz targets. They are built in the same folder,
-/// as `clippy` has checked most of their dependencies just before.
-fn apart(_: &mut Run) -> anyhow::Result<Outcome> {
-    let folder = bench::limits::target_folder();
-    for (manifest, targets) in [
-        (bench::limits::MANIFEST, "--all-targets"),
-        ("fuzz/Cargo.toml", "--bins"),
-    ] {
-        let check = ["check", targets, "--manifest-path", manifest];
-        cargo_step(&[&check[..], folder].concat())?;
-    }
-    Ok(Outcome::Passed)
+/// Lints with more features. The whole workspace is selected, as for `clippy`: for fewer packages
+/// Cargo would switch off features of dependencies, and check those anew.
+fn lints_of_features(_: &mut Run) -> anyhow::Result<Outcome> {
+    cargo_step(&[
+        "clippy",
+        "--workspace",
+        "--features",
+        &[KAFKA, "anteroom-bench/limits"].join(","),
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ])
 }
 
 fn doc(_: &mut Run) -> anyhow::Result<Outcome> {

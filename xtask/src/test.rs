@@ -31,8 +31,8 @@ const SLOWEST: usize = 10;
 
 The summary has the times of all steps, the slowest tests, and what was left out.")]
 pub(crate) struct Options {
-    /// Run everything. Otherwise most runs of clusters, long fuzz tests and most mutations are left
-    /// out. A variable CI in the environment means the same.
+    /// Run all steps and tests, and more of the mutations. Otherwise most runs of clusters, long
+    /// fuzz tests and most mutations are left out. A variable CI in the environment means the same.
     #[arg(long)]
     all: bool,
     /// Run this step only; may be given several times.

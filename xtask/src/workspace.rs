@@ -93,9 +93,12 @@ pub(crate) fn commits() -> usize {
     count.trim().parse().unwrap_or_default()
 }
 
-/// Returns the files that differ from the last commit, from the root of the workspace.
-pub(crate) fn changed_files() -> BTreeSet<String> {
-    let names = git(&["diff", "--name-only", "--relative", "HEAD"]);
+/// Returns the files that differ from the last commit, and those that the newest `commits` changed.
+/// Paths are from the root of the workspace.
+pub(crate) fn changed_files(commits: u32) -> BTreeSet<String> {
+    let mut names = git(&["diff", "--name-only", "--relative", "HEAD"]);
+    let count = format!("--max-count={commits}");
+    names += &git(&["log", &count, "--format=", "--name-only", "--relative"]);
     names.lines().map(str::to_owned).collect()
 }
 

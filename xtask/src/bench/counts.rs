@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use clap::Args;
 
-use super::{GATEWAY, RACE, build};
+use super::{GATEWAY, RACE, build, build_all};
 use crate::requirements;
 use crate::step::Outcome;
 use crate::workspace::root;
@@ -49,11 +49,14 @@ pub(crate) struct Options {
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     requirements::ensure(&requirements::COUNTERS)?;
     let profile = if options.check { COMPARED } else { SHIPPED };
-    let program = build(profile, &RACE)?;
-    let mut command = Command::new(program);
-    command.arg("counts");
-    if !names_gateway(&options.arguments) {
-        command.arg(GATEWAY_OPTION).arg(build(profile, &GATEWAY)?);
+    let mut command;
+    if names_gateway(&options.arguments) {
+        command = Command::new(build(profile, &RACE)?);
+        command.arg("counts");
+    } else {
+        let [program, gateway] = build_all(profile, [&RACE, &GATEWAY])?;
+        command = Command::new(program);
+        command.arg("counts").arg(GATEWAY_OPTION).arg(gateway);
     }
     if options.check {
         command.arg("--check").arg(root().join(FIGURES));

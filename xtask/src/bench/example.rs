@@ -65,7 +65,7 @@ pub(crate) fn run(name: &str, options: &Options) -> anyhow::Result<()> {
         name,
         "--message-format=json-render-diagnostics",
     ])?;
-    let example = executable(&messages).context("cargo build reported no program")?;
+    let example = executable(&messages, name).context("cargo build reported no program")?;
     let status = command(&example, &nodes, options).status();
     let status = status.with_context(|| format!("starting the example `{name}`"))?;
     ensure!(status.success(), "the example `{name}` failed ({status})");

@@ -9,7 +9,7 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use clap::Args;
 
-use super::{CLUSTER, GATEWAY, RACE, build};
+use super::{CLUSTER, GATEWAY, RACE, build_all};
 use crate::requirements;
 
 /// Options of the benchmark of the gateway.
@@ -30,9 +30,7 @@ pub(crate) struct Options {
 /// If a program cannot be built or installed, or a run fails.
 pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     requirements::ensure(&requirements::RACERS)?;
-    let gateway = build("dist", &GATEWAY)?;
-    let cluster = build("dist", &CLUSTER)?;
-    let program = build("dist", &RACE)?;
+    let [program, gateway, cluster] = build_all("dist", [&RACE, &GATEWAY, &CLUSTER])?;
     let status = Command::new(program)
         .arg("--anteroom")
         .arg(gateway)

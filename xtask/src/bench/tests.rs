@@ -22,9 +22,10 @@ fn the_program_is_found_in_the_messages_of_a_build() {
         not a message
         {"reason": "compiler-artifact", "executable": "target/release/examples/speed"}
         {"reason": "build-finished", "success": true}"#;
-    let program = executable(messages).unwrap();
+    let program = executable(messages, "speed").unwrap();
     assert!(program.ends_with("examples/speed"), "{program:?}");
-    assert_eq!(executable("{}"), None);
+    assert_eq!(executable(messages, "other"), None);
+    assert_eq!(executable("{}", "speed"), None);
 }
 
 #[test]

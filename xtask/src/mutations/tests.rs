@@ -4,8 +4,8 @@
 use std::fs;
 use std::time::SystemTime;
 
-use super::few;
 use super::patch::{Found, Mutation, read_all};
+use super::select_some;
 use super::tree::{apply, entries, read_line, sync};
 use crate::workspace;
 
@@ -73,7 +73,7 @@ fn mutations_take_turns_and_those_of_changed_files_come_first() {
     };
     let check = |commits, changed: &[&str], selected: &str, others: &str| {
         let changed = changed.iter().map(|file| (*file).to_owned()).collect();
-        let found = few(all.clone(), commits, &changed);
+        let found = select_some(all.clone(), 4, commits, &changed);
         assert_eq!(
             (names(&found.0), names(&found.1)),
             (selected.to_owned(), others.to_owned())

@@ -18,7 +18,7 @@ use crate::{cargo, workspace};
 const FOLDER: &str = "target/mutations";
 
 /// Entries that Cargo needs to read a workspace; also members that the simulator does not use.
-const COPIED: [&str; 4] = ["Cargo.lock", "Cargo.toml", "crates", "xtask"];
+const COPIED: [&str; 5] = ["Cargo.lock", "Cargo.toml", "crates", "fuzz", "xtask"];
 
 /// Profile that runs thousands of seeds fast and builds fast: one mutation takes 2 to 12 s on two
 /// cores, all of them three and a half minutes. Assertions of the core are off: a checker that

@@ -44,9 +44,10 @@ fn run_all(seeds: Range<u64>) -> BTreeMap<u64, SeedRun> {
     runs.into_inner().expect("no thread panics with it")
 }
 
+/// `cargo xtask mutations` runs more of them in a faster build, without the assertions of this one.
 #[test]
 fn no_seed_violates_an_invariant() {
-    let runs = run_all(0..2_000);
+    let runs = run_all(0..500);
     let broken: Vec<_> = runs
         .values()
         .filter_map(|run| Some((run.seed, run.violation.as_ref()?)))
@@ -61,7 +62,7 @@ fn no_seed_violates_an_invariant() {
             told = seeds::explain(*seed, 60),
         );
     }
-    assert_eq!(runs.len(), 2_000);
+    assert_eq!(runs.len(), 500);
 }
 
 #[test]

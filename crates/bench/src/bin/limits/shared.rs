@@ -3,22 +3,23 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anteroom_config::ValkeyAddress;
-use anteroom_limit_store::ClientKey;
-use anteroom_limit_store::shared::{SharedAcquire, SharedCounts};
-use anteroom_limit_store::leases::{LeasedCounts, Settings};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::sliding_window::SlidingWindow;
 use anteroom_limit::time::DurationUs;
+use anteroom_limit_store::ClientKey;
+use anteroom_limit_store::leases::{LeasedCounts, Settings};
+use anteroom_limit_store::shared::{SharedAcquire, SharedCounts};
 use anteroom_testkit::redis_server::RedisServer;
 use anteroom_valkey::{ValkeyCounts, ValkeyLeases};
 use anyhow::Context as _;
 use hdrhistogram::Histogram;
 use tokio::runtime::Runtime;
+use tokio::time::Instant;
 
 use crate::Options;
 use crate::race::{self, Race, Runner};
@@ -40,7 +41,7 @@ fn policy() -> Policy {
 }
 
 fn key(client: u64) -> ClientKey {
-    ClientKey(u128::from(client) << 64 | 0x9E37_79B9 * u128::from(client + 1))
+    ClientKey((u128::from(client) << 64) | (0x9E37_79B9 * u128::from(client + 1)))
 }
 
 /// Runs this many checks in `TASKS` tasks of each node.
@@ -99,98 +100,134 @@ impl Times {
     }
 }
 
+/// Connection to the server that a peer uses for each check.
+type Connection = redis::aio::MultiplexedConnection;
+
+/// Nodes, each with all variants, and their server.
+struct Deployment {
+    runtime: Runtime,
+    leased: Vec<Arc<LeasedCounts>>,
+    scripted: Vec<Arc<ValkeyCounts>>,
+    plain: Vec<Connection>,
+    _server: RedisServer,
+}
+
+impl Deployment {
+    fn start() -> anyhow::Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .build()?;
+        let guard = runtime.enter();
+        let server = runtime.block_on(RedisServer::start());
+        let url = format!("redis://127.0.0.1:{}", server.port());
+        let address = ValkeyAddress::parse(&url).context("an address")?;
+        let (mut leased, mut scripted, mut plain) = (Vec::new(), Vec::new(), Vec::new());
+        for _ in 0..NODES {
+            let records = Arc::new(ValkeyLeases::new(&address, "leases")?);
+            leased.push(Arc::new(LeasedCounts::new(records, Settings::default())?));
+            scripted.push(Arc::new(ValkeyCounts::new(&address, "counts")?));
+            let client = redis::Client::open(&*url)?;
+            plain.push(runtime.block_on(client.get_multiplexed_async_connection())?);
+        }
+        // An empty store would grant no leases for five seconds.
+        runtime.block_on(leased[0].assume_empty())?;
+        drop(guard);
+        Ok(Self {
+            runtime,
+            leased,
+            scripted,
+            plain,
+            _server: server,
+        })
+    }
+
+    /// Runs checks that the server decides, each with a connection of its node.
+    fn by_server<F>(
+        &self,
+        checks: u64,
+        check: impl Fn(Connection, u64) -> F + Clone + Send + 'static,
+    ) where
+        F: Future<Output = ()> + Send,
+    {
+        let plain = self.plain.clone();
+        all(&self.runtime, checks, move |node, client| {
+            check(plain[node].clone(), client)
+        });
+    }
+
+    fn by_bucket(&self, checks: u64) {
+        let script = Arc::new(redis::Script::new(BUCKET));
+        self.by_server(checks, move |mut connection, client| {
+            let script = Arc::clone(&script);
+            async move {
+                let call = script.key(format!("bucket:{client}"));
+                let admitted: i64 = call
+                    .invoke_async(&mut connection)
+                    .await
+                    .expect("the server replies");
+                assert_eq!(admitted, 1);
+            }
+        });
+    }
+
+    fn by_counter(&self, checks: u64) {
+        self.by_server(checks, |mut connection, client| async move {
+            let mut count = redis::cmd("INCR");
+            let counted: i64 = count
+                .arg(format!("count:{client}"))
+                .query_async(&mut connection)
+                .await
+                .expect("the server replies");
+            assert!(counted > 0);
+        });
+    }
+
+    fn by_script(&self, checks: u64) {
+        let scripted = self.scripted.clone();
+        all(&self.runtime, checks, move |node, client| {
+            let counts = Arc::clone(&scripted[node]);
+            async move { check_at(&*counts, &policy(), client).await }
+        });
+    }
+
+    fn by_leases(&self, checks: u64, times: &Arc<Times>) {
+        let (leased, times) = (self.leased.clone(), Arc::clone(times));
+        all(&self.runtime, checks, move |node, client| {
+            let (counts, times) = (Arc::clone(&leased[node]), Arc::clone(&times));
+            async move {
+                let began = Instant::now();
+                check_at(&*counts, &policy(), client).await;
+                // Sample some, as reading the clock costs time, too.
+                if client == 7 {
+                    times.add(began.elapsed());
+                }
+            }
+        });
+    }
+}
+
 /// Measures all variants. The processor time is that of the nodes, which are in this process,
 /// without the server's.
 pub(crate) fn leases(name: &str, options: &Options) -> anyhow::Result<Race> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()?;
-    let _guard = runtime.enter();
-    let server = runtime.block_on(RedisServer::start());
-    let url = format!("redis://127.0.0.1:{}", server.port());
-    let address = ValkeyAddress::parse(&url).context("an address")?;
-    let mut leased: Vec<Arc<LeasedCounts>> = Vec::new();
-    let mut scripted: Vec<Arc<ValkeyCounts>> = Vec::new();
-    let mut plain = Vec::new();
-    for _ in 0..NODES {
-        let records = ValkeyLeases::new(&address, "leases")?;
-        leased.push(Arc::new(LeasedCounts::new(
-            Arc::new(records),
-            Settings::default(),
-        )?));
-        scripted.push(Arc::new(ValkeyCounts::new(&address, "counts")?));
-        let client = redis::Client::open(&*url)?;
-        plain.push(runtime.block_on(client.get_multiplexed_async_connection())?);
-    }
-    // An empty store would grant no leases for five seconds.
-    runtime.block_on(leased[0].assume_empty())?;
+    let deployment = Deployment::start()?;
     let times = Arc::new(Times::default());
-    let script = Arc::new(redis::Script::new(BUCKET));
-    let (runtime_of, leased_of) = (&runtime, leased.clone());
-    let (plain_of, script_of, times_of) = (plain.clone(), script, Arc::clone(&times));
     let runners: Vec<Runner<'_>> = vec![
         (
             "redis: a token bucket in Lua for each check",
-            Box::new(move |checks| {
-                let (plain, script) = (plain_of.clone(), Arc::clone(&script_of));
-                all(runtime_of, checks.min(STORE_CHECKS), move |node, client| {
-                    let (mut connection, script) = (plain[node].clone(), Arc::clone(&script));
-                    async move {
-                        let call = script.key(format!("bucket:{client}"));
-                        let admitted: i64 = call
-                            .invoke_async(&mut connection)
-                            .await
-                            .expect("the server replies");
-                        assert_eq!(admitted, 1);
-                    }
-                });
-            }),
+            Box::new(|checks| deployment.by_bucket(checks)),
         ),
         (
             "redis: INCR for each check",
-            Box::new(move |checks| {
-                let plain = plain.clone();
-                all(runtime_of, checks.min(STORE_CHECKS), move |node, client| {
-                    let mut connection = plain[node].clone();
-                    async move {
-                        let mut count = redis::cmd("INCR");
-                        let counted: i64 = count
-                            .arg(format!("count:{client}"))
-                            .query_async(&mut connection)
-                            .await
-                            .expect("the server replies");
-                        assert!(counted > 0);
-                    }
-                });
-            }),
+            Box::new(|checks| deployment.by_counter(checks)),
         ),
         (
             "anteroom, store = valkey",
-            Box::new(move |checks| {
-                let scripted = scripted.clone();
-                all(runtime_of, checks.min(STORE_CHECKS), move |node, client| {
-                    let counts = Arc::clone(&scripted[node]);
-                    async move { check_at(&*counts, &policy(), client).await }
-                });
-            }),
+            Box::new(|checks| deployment.by_script(checks)),
         ),
         (
             "anteroom, store = leases",
-            Box::new(move |checks| {
-                let (leased, times) = (leased_of.clone(), Arc::clone(&times_of));
-                all(runtime_of, checks, move |node, client| {
-                    let (counts, times) = (Arc::clone(&leased[node]), Arc::clone(&times));
-                    async move {
-                        let began = Instant::now();
-                        check_at(&*counts, &policy(), client).await;
-                        // Sample some, as reading the clock costs time, too.
-                        if client == 7 {
-                            times.add(began.elapsed());
-                        }
-                    }
-                });
-            }),
+            Box::new(|checks| deployment.by_leases(checks, &times)),
         ),
     ];
     let target = "leases at least 20 x the checks of one Lua script per check";
@@ -209,7 +246,7 @@ pub(crate) fn leases(name: &str, options: &Options) -> anyhow::Result<Race> {
              {p999:.1} us"
         );
     }
-    for (number, counts) in leased.iter().enumerate() {
+    for (number, counts) in deployment.leased.iter().enumerate() {
         let stats = counts.stats();
         eprintln!(
             "node {number}: {} decided by leases, {} at the store, {} round trips",

@@ -1,10 +1,10 @@
 //! Comparison of implementations that run in turn.
 
 use std::fmt;
-use std::time::Instant;
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
+use tokio::time::Instant;
 
 use crate::Options;
 

@@ -2,42 +2,24 @@
 //!
 //! A program of its own, as a counting allocator is slower.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+#![expect(clippy::print_stdout, reason = "a tool that prints")]
 
-use anteroom_limit_store::KeyMaker;
-use anteroom_limit_store::local::{LocalAcquire, LocalCounts};
+use std::alloc::System;
+use std::num::NonZeroU32;
+
 use anteroom_limit::cost::Cost;
 use anteroom_limit::gcra::Gcra;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::sub_windows::SubWindows;
 use anteroom_limit::time::{DurationUs, TimestampUs};
+use anteroom_limit_store::KeyMaker;
+use anteroom_limit_store::local::{LocalAcquire, LocalCounts};
 use governor::{DefaultKeyedRateLimiter, Quota};
-
-/// Allocator that counts the bytes in use.
-struct Counting;
-
-static IN_USE: AtomicUsize = AtomicUsize::new(0);
+use stats_alloc::{INSTRUMENTED_SYSTEM, Region, StatsAlloc};
 
 #[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-// SAFETY: it delegates to the system's allocator, and only counts.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        IN_USE.fetch_add(layout.size(), Relaxed);
-        // SAFETY: the caller keeps the contract of the same function.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        IN_USE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: the caller keeps the contract of the same function.
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
+static ALLOCATOR: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 
 fn main() {
     let is_json = std::env::args().any(|argument| argument == "--json");
@@ -74,9 +56,10 @@ fn main() {
 
 /// Returns the bytes per client that `run` leaves in use.
 fn each<T>(clients: u32, run: impl FnOnce() -> T) -> f64 {
-    let before = IN_USE.load(Relaxed);
+    let region = Region::new(ALLOCATOR);
     let kept = run();
-    let used = IN_USE.load(Relaxed) - before;
+    let change = region.change();
+    let used = change.bytes_allocated - change.bytes_deallocated;
     drop(kept);
     used as f64 / f64::from(clients)
 }

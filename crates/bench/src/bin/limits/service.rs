@@ -10,15 +10,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anteroom_config::{OnStoreFailure, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore};
-use anteroom_limit_store::mixed::MixedCounts;
-use anteroom_limit::time::TimestampUs;
 use anteroom_envoy::wire::{
     Code, Descriptor, DescriptorStatus, Entry, RateLimit, RateLimitRequest, RateLimitResponse,
 };
-use anteroom_envoy::{Counts, ServiceSockets, RateLimitService};
+use anteroom_envoy::{Counts, RateLimitService, ServiceSockets};
+use anteroom_limit::time::TimestampUs;
+use anteroom_limit_store::mixed::MixedCounts;
 use anyhow::Context as _;
 use bytes::{BufMut as _, Bytes, BytesMut};
 use hdrhistogram::Histogram;
@@ -28,6 +28,7 @@ use hyper::client::conn::http2;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message as _;
 use tokio::net::TcpStream;
+use tokio::time::Instant;
 use tonic::body::Body;
 use tonic::server::{Grpc, NamedService, UnaryService};
 use tonic_prost::ProstCodec;
@@ -170,7 +171,7 @@ impl tower::Service<Request<Body>> for Bare {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        Box::pin(async { Ok(Grpc::new(ProstCodec::default()).unary(Bare, request).await) })
+        Box::pin(async { Ok(Grpc::new(ProstCodec::default()).unary(Self, request).await) })
     }
 }
 

@@ -3,19 +3,20 @@
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use anteroom_limit_store::KeyMaker;
-use anteroom_limit_store::local::{LocalAcquire, LocalCounts};
 use anteroom_limit::cost::Cost;
 use anteroom_limit::gcra::Gcra;
 use anteroom_limit::policy::Policy;
 use anteroom_limit::rate::Rate;
 use anteroom_limit::sub_windows::SubWindows;
 use anteroom_limit::time::{DurationUs, TimestampUs};
+use anteroom_limit_store::KeyMaker;
+use anteroom_limit_store::local::{LocalAcquire, LocalCounts};
 use governor::{DefaultKeyedRateLimiter, Quota};
 use limitador::RateLimiter;
 use limitador::limit::{Context, Limit};
+use tokio::time::Instant;
 
 use crate::Options;
 use crate::race::{self, Race, Runner};

@@ -4,6 +4,8 @@
 //! All implementations run in turn within each round, in this process, and are compared by
 //! processor time: ratios of that are more robust than times on a busy machine.
 
+#![expect(clippy::print_stdout, reason = "a tool that prints")]
+
 mod keyed;
 mod layer;
 mod race;

@@ -4,11 +4,10 @@ use std::convert::Infallible;
 use std::future::Ready;
 use std::net::SocketAddr;
 use std::task::{Context, Poll, Waker};
-use std::time::Instant;
 
 use anteroom_config::Config;
 use anteroom_limit::time::TimestampUs;
-use anteroom_limit_http::{CountStores, Limiter, RateLimitLayer, LimiterContext};
+use anteroom_limit_http::{CountStores, Limiter, LimiterContext, RateLimitLayer};
 use anteroom_proxy::body::Body;
 use anteroom_proxy::forwarded::{Client, Scheme, TrustedProxies};
 use anteroom_proxy::header_view::HeaderView;
@@ -16,6 +15,7 @@ use anteroom_proxy::path::Readings;
 use anteroom_proxy::request_context::{KnownVisitor, RequestContext};
 use http::header::ACCEPT;
 use http::{HeaderValue, Request, Response};
+use tokio::time::Instant;
 use tower::Layer as _;
 
 use crate::Options;
