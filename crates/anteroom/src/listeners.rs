@@ -16,7 +16,7 @@ use anteroom_proxy::forwarded::TrustedProxies;
 use anteroom_proxy::intake::{Checked, Intake};
 use anteroom_proxy::reverse_proxy::ReverseProxy;
 use anteroom_room_http::layer::WaitingRoomLayer;
-use anteroom_tower::AtOnce;
+use anteroom_tower::Decider;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tower::Layer as _;
@@ -32,7 +32,7 @@ pub(crate) struct Listeners {
     pub(crate) rooms: WaitingRoomLayer,
     pub(crate) limits: RateLimitLayer,
     /// Decisions of rooms and limits on the fast path.
-    pub(crate) at_once: AtOnce,
+    pub(crate) at_once: Decider,
     pub(crate) connections: Arc<Connections>,
     pub(crate) table: ConnectionTable,
     pub(crate) clock: Arc<dyn NodeClock>,

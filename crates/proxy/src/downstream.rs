@@ -47,7 +47,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 
 use crate::body::Body;
-use crate::fast_path::{FastPath, PassAtOnce};
+use crate::fast_path::{DecideAtOnce, FastPath};
 use hold::ConnectionHold;
 
 /// Connection of a request.
@@ -68,7 +68,7 @@ pub trait Handler: Clone + Send + Sync + 'static {
         + Send
         + 'static;
     /// Decisions that need no future.
-    type Decider: PassAtOnce;
+    type Decider: DecideAtOnce;
     /// Future of a response.
     type Future: Future<Output = Result<Response<Self::Body>, Infallible>> + Send + 'static;
 

@@ -13,9 +13,10 @@ use std::sync::LazyLock;
 use anteroom_config::language::Language;
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, VARY};
-use http::{HeaderMap, HeaderValue, Response};
+use http::{HeaderValue, Response};
 
 use crate::body::Body;
+use crate::header_view::HeaderView;
 use crate::language;
 use crate::status::RequestError;
 use texts::Texts;
@@ -40,14 +41,14 @@ impl Format {
     /// Weights are ignored: browsers name HTML first, and programs that want JSON name nothing
     /// else.
     #[must_use]
-    pub(crate) fn negotiated(headers: &HeaderMap) -> Self {
-        Self::of(headers.get(ACCEPT))
+    pub(crate) fn negotiated(headers: HeaderView<'_>) -> Self {
+        Self::of(headers.text(&ACCEPT))
     }
 
     /// Chooses the format by the value of `Accept`.
     #[must_use]
-    pub(crate) fn of(accept: Option<&HeaderValue>) -> Self {
-        let Some(accept) = accept.and_then(|accept| accept.to_str().ok()) else {
+    pub(crate) fn of(accept: Option<&str>) -> Self {
+        let Some(accept) = accept else {
             return Self::Html;
         };
         for range in accept.split(',') {
@@ -69,18 +70,22 @@ impl Format {
 
 /// Returns the error response for a request with these headers, in a suitable format and language.
 #[must_use]
-pub fn error_response(headers: &HeaderMap, refusal: RequestError) -> Response<Body> {
+pub fn error_response<'a>(
+    headers: impl Into<HeaderView<'a>>,
+    refusal: RequestError,
+) -> Response<Body> {
     error_response_or(headers, Language::English, refusal)
 }
 
 /// Returns the error response for a request with these headers, in the room's language if the
 /// visitor prefers none of ours.
 #[must_use]
-pub fn error_response_or(
-    headers: &HeaderMap,
+pub fn error_response_or<'a>(
+    headers: impl Into<HeaderView<'a>>,
     default: Language,
     refusal: RequestError,
 ) -> Response<Body> {
+    let headers = headers.into();
     let language = language::of_headers(headers, default);
     response_in(language, refusal, Format::negotiated(headers))
 }
@@ -184,13 +189,15 @@ fn json(refusal: RequestError) -> String {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderMap;
+
     use super::*;
 
     #[test]
     fn json_is_for_clients_that_accept_it() {
         let check = |accept: &'static str, expected| {
             let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(accept))]);
-            assert_eq!(Format::negotiated(&headers), expected, "{accept}");
+            assert_eq!(Format::negotiated((&headers).into()), expected, "{accept}");
         };
         check("application/json", Format::Json);
         check("Application/JSON;q=0.9, */*", Format::Json);
@@ -202,7 +209,7 @@ mod tests {
         check("*/*", Format::Html);
         check("", Format::Html);
         check("applicatio", Format::Html);
-        assert_eq!(Format::negotiated(&HeaderMap::new()), Format::Html);
+        assert_eq!(Format::negotiated((&HeaderMap::new()).into()), Format::Html);
     }
 
     #[test]

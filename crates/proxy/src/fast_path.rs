@@ -13,9 +13,10 @@
 //! over, with all bytes that were read, before anything was decided or counted. From then on hyper
 //! serves the connection.
 //!
-//! A request that is mine and cannot be decided at once goes through the same layers as any other,
-//! in the task of the connection. Its response is written here. So the connection on which a
-//! browser is admitted stays on the fast path.
+//! Most of the others are decided at once, too: who waits gets a page or a position from here. A
+//! request that is mine and cannot be decided at once goes through the same layers as any other, in
+//! the task of the connection. Its response is written here. So the connection on which a browser
+//! is admitted stays on the fast path.
 //!
 //! - `request_head` and `response_head` read heads and write what is sent on;
 //! - `response_body` finds the end of an origin's response;
@@ -35,48 +36,44 @@ mod timer;
 
 use std::future::Future;
 
-use http::{Method, Response, StatusCode};
+use http::{Extensions, Response, StatusCode};
 
 use crate::body::Body;
-use crate::downstream::connection_table::Claim;
-use crate::forwarded::Client;
-use crate::header_view::HeaderView;
 use crate::intake::Intake;
 use crate::request_context::Upstream;
+use crate::request_view::RequestView;
 
 pub(crate) use driver::{Ending, HandedOver, drive};
 pub use request_head::write_line;
 
-/// Request as decisions see it.
-#[derive(Clone, Copy, Debug)]
-pub struct RequestView<'a> {
-    /// Method: GET, HEAD, POST, PUT, PATCH or DELETE.
-    pub method: &'a Method,
-    /// Client of the request.
-    pub client: &'a Client,
-    /// Host of the request: a name or an IPv4 address, perhaps with a port.
-    pub host: &'a str,
-    /// Path, as sent.
-    pub path: &'a str,
-    /// Query, without `?`; may be empty.
-    pub query: &'a str,
-    /// Headers of the request.
-    pub headers: HeaderView<'a>,
-    /// Connection of the request.
-    pub connection: &'a Claim,
-}
-
-/// Decisions that need neither a wait nor a lock.
-pub trait PassAtOnce: Clone + Send + Sync + 'static {
+/// Decisions of the layers that need no wait.
+pub trait DecideAtOnce: Clone + Send + Sync + 'static {
     /// Request that passes.
     type Passed: PassedRequest;
 
-    /// Decides about a request. With `None` nothing has happened, and the layers decide.
-    ///
-    /// A request passes only to a group of which [`Group::takes_plain_http1`] is true.
+    /// Decides about a request: GET, HEAD, POST, PUT, PATCH or DELETE.
+    fn decide_at_once(&self, request: &RequestView<'_>) -> AtOnce<Self::Passed>;
+}
+
+/// Decision of [`DecideAtOnce`].
+#[derive(Debug)]
+pub enum AtOnce<P> {
+    /// The request goes to its origin, in a group of which [`Group::takes_plain_http1`] is true.
     ///
     /// [`Group::takes_plain_http1`]: crate::upstream::Group::takes_plain_http1
-    fn pass_at_once(&self, request: &RequestView<'_>) -> Option<Self::Passed>;
+    Pass(P),
+    /// The client gets this response.
+    Respond(Box<Response<Body>>),
+    /// The layers decide. They get the request with these extensions: what was begun here.
+    Layers(Extensions),
+}
+
+impl<P> AtOnce<P> {
+    /// Returns the decision that nothing was begun, and the layers decide.
+    #[must_use]
+    pub fn layers() -> Self {
+        Self::Layers(Extensions::new())
+    }
 }
 
 /// Request that goes to its origin. Dropping it ends its line in the access log.
@@ -86,6 +83,9 @@ pub trait PassedRequest: Send + Sync + 'static {
 
     /// Appends the header lines for the origin, each with its line end.
     fn write_headers(&self, lines: &mut Vec<u8>);
+
+    /// Whether every response needs [`PassedRequest::finish`].
+    fn changes_response(&self) -> bool;
 
     /// Records the outcome of the origin, which responded with this status. Appends header lines
     /// for the client, if there are any.
@@ -108,11 +108,11 @@ pub struct FastPath<'a, D> {
 #[derive(Clone, Copy, Debug)]
 pub enum Never {}
 
-impl PassAtOnce for Never {
+impl DecideAtOnce for Never {
     type Passed = Self;
 
-    fn pass_at_once(&self, _: &RequestView<'_>) -> Option<Self> {
-        None
+    fn decide_at_once(&self, _: &RequestView<'_>) -> AtOnce<Self> {
+        AtOnce::layers()
     }
 }
 
@@ -122,6 +122,10 @@ impl PassedRequest for Never {
     }
 
     fn write_headers(&self, _: &mut Vec<u8>) {}
+
+    fn changes_response(&self) -> bool {
+        false
+    }
 
     fn handle_response(&mut self, _: StatusCode, _: &mut Vec<u8>) {}
 

@@ -37,6 +37,13 @@ impl<'a> HeaderView<'a> {
         self.get_all(name).next()
     }
 
+    /// Returns the first value of a header as text; `None` unless it is visible ASCII, blanks and
+    /// tabs.
+    #[must_use]
+    pub fn text(self, name: &HeaderName) -> Option<&'a str> {
+        visible(self.get(name)?)
+    }
+
     /// Returns all names and values, those of one name in their order.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, &'a [u8])> {
         let (map, lines) = match self.0 {

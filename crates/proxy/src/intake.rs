@@ -21,7 +21,7 @@ use tower::util::Oneshot;
 
 use crate::body::Body;
 use crate::error_page;
-use crate::fast_path::{FastPath, Never, PassAtOnce};
+use crate::fast_path::{DecideAtOnce, FastPath, Never};
 use crate::forwarded::{self, Client, TrustedProxies};
 use crate::loops;
 use crate::request_context::RequestContext;
@@ -241,7 +241,7 @@ impl<S, D> Checked<S, D> {
 
 impl<S, D> Handler for Checked<S, D>
 where
-    D: PassAtOnce,
+    D: DecideAtOnce,
     S: tower::Service<Request<Body>, Response = Response<Body>, Error = Infallible>
         + Clone
         + Send

@@ -6,8 +6,7 @@
 mod accept;
 
 use anteroom_config::language::Language;
-use http::HeaderMap;
-use http::header::{ACCEPT_LANGUAGE, HeaderValue};
+use http::header::ACCEPT_LANGUAGE;
 
 use crate::cookies;
 use crate::header_view::HeaderView;
@@ -19,9 +18,10 @@ pub const COOKIE: &str = "__anteroom_.lang";
 
 /// Returns the language for the sender of these headers.
 #[must_use]
-pub fn of_headers(headers: &HeaderMap, default: Language) -> Language {
+pub fn of_headers<'a>(headers: impl Into<HeaderView<'a>>, default: Language) -> Language {
+    let headers = headers.into();
     // Browsers send one line; of several the first one counts.
-    choose(chosen(headers), headers.get(ACCEPT_LANGUAGE)).unwrap_or(default)
+    choose(chosen(headers), headers.text(&ACCEPT_LANGUAGE)).unwrap_or(default)
 }
 
 /// Returns the language that was chosen in a page's form.
@@ -33,16 +33,14 @@ pub fn chosen<'a>(headers: impl Into<HeaderView<'a>>) -> Option<Language> {
 
 /// Returns a choice, or else a supported language of `Accept-Language`.
 #[must_use]
-pub(crate) fn choose(
-    chosen: Option<Language>,
-    accept_language: Option<&HeaderValue>,
-) -> Option<Language> {
-    chosen.or_else(|| language_of(accept_language?.to_str().ok()?))
+pub(crate) fn choose(chosen: Option<Language>, accept_language: Option<&str>) -> Option<Language> {
+    chosen.or_else(|| language_of(accept_language?))
 }
 
 #[cfg(test)]
 mod tests {
     use http::header::COOKIE as COOKIE_HEADER;
+    use http::{HeaderMap, HeaderValue};
 
     use super::*;
 

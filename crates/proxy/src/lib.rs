@@ -31,6 +31,7 @@ pub mod language;
 mod loops;
 pub mod path;
 pub mod request_context;
+pub mod request_view;
 pub mod reverse_proxy;
 pub mod route;
 pub mod status;

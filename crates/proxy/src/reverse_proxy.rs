@@ -73,9 +73,9 @@ impl ErrorResponder {
     }
 
     fn respond(&self, refusal: RequestError) -> Response<Body> {
-        let language = language::choose(self.speech.chosen, self.accept_language.as_ref());
+        let language = language::choose(self.speech.chosen, text(self.accept_language.as_ref()));
         let language = language.unwrap_or(self.speech.default);
-        error_page::response_in(language, refusal, Format::of(self.accept.as_ref()))
+        error_page::response_in(language, refusal, Format::of(text(self.accept.as_ref())))
     }
 
     /// Returns the error page for an origin that did not respond.
@@ -88,6 +88,11 @@ impl ErrorResponder {
         response.extensions_mut().insert(outcome);
         response
     }
+}
+
+/// Returns a header's value as text, if it is visible ASCII.
+fn text(value: Option<&HeaderValue>) -> Option<&str> {
+    value?.to_str().ok()
 }
 
 /// Reverse proxy that forwards requests to their origins.

@@ -14,7 +14,7 @@ use anteroom_room_http::layer::{NextRooms, WaitingRoomLayer};
 use anteroom_store::Clock;
 use tokio::task::JoinHandle;
 
-use crate::at_once::AtOnce;
+use crate::at_once::Decider;
 use crate::clients::ClientLayer;
 use crate::open_error::OpenError;
 use crate::stores::{FIRST_CONTACT, OpenedStores};
@@ -146,8 +146,8 @@ impl Layers {
 
     /// Returns the decisions of all layers that need no future.
     #[must_use]
-    pub fn at_once(&self) -> AtOnce {
-        AtOnce::new(self.rate_limits(), self.waiting_rooms())
+    pub fn at_once(&self) -> Decider {
+        Decider::new(self.rate_limits(), self.waiting_rooms())
     }
 
     /// Returns the node that runs the rooms.

@@ -25,7 +25,7 @@ mod surroundings;
 pub use anteroom_config::Config;
 pub use anteroom_limit_http::RateLimitLayer;
 pub use anteroom_room_http::layer::WaitingRoomLayer;
-pub use at_once::{AtOnce, PassedAll};
+pub use at_once::{Decider, PassedAll};
 pub use clients::{ClientLayer, KnownClientService};
 pub use counts::local_counts;
 pub use layers::{Layers, NextLayers};

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use anteroom_proxy::fast_path::RequestView;
+use anteroom_proxy::request_view::RequestView;
 use http::HeaderMap;
 
 use crate::RateLimitLayer;
-use crate::limited_request::{LimitedRequest, RequestAction, RequestFacts};
+use crate::limited_request::{self, LimitedRequest, RequestAction};
 use crate::rate_limit_headers::HeaderValues;
 
 /// Request that all its limits allow.
@@ -14,6 +14,14 @@ use crate::rate_limit_headers::HeaderValues;
 pub struct AllowedRequest(Option<Box<HeaderValues>>);
 
 impl RateLimitLayer {
+    /// Whether no limit covers a request, so that [`RateLimitLayer::allow_at_once`] would allow it.
+    #[must_use]
+    pub fn covers_none(&self, request: &RequestView<'_>) -> bool {
+        let limiter = &self.limiter;
+        let plan = limiter.plan();
+        plan.limits.is_empty() || limited_request::is_uncovered(limiter, &plan, request)
+    }
+
     /// Decides about a request that all its limits allow at once, and counts it. With `None`
     /// nothing has happened, and the layer decides.
     #[must_use]
@@ -23,13 +31,7 @@ impl RateLimitLayer {
         if plan.limits.is_empty() {
             return Some(AllowedRequest::default());
         }
-        let facts = RequestFacts {
-            method: request.method,
-            path: request.path,
-            client: request.client,
-            headers: request.headers,
-        };
-        let mut limited = LimitedRequest::of_facts(limiter, &plan, facts)?;
+        let mut limited = LimitedRequest::of_view(limiter, &plan, request)?;
         let Some(RequestAction::Allow(_)) = limited.decide_now(limiter) else {
             return None;
         };

@@ -10,11 +10,10 @@ use anteroom_limit::registry::Early;
 use anteroom_limit::time::DurationUs;
 use anteroom_limit::verdict::{Outcome, Verdict};
 use anteroom_proxy::access_log::{self, AccessLine};
-use anteroom_proxy::forwarded::Client;
-use anteroom_proxy::header_view::HeaderView;
 use anteroom_proxy::path::Readings;
 use anteroom_proxy::request_context::RequestContext;
-use http::{Method, Request, StatusCode};
+use anteroom_proxy::request_view::RequestView;
+use http::{Request, StatusCode};
 use smallvec::SmallVec;
 use tokio::time::Instant;
 use tracing::error;
@@ -61,14 +60,24 @@ impl<'p> EarlyRejection<'p> {
     }
 }
 
-/// Facts about a request on which limits decide.
-#[derive(Clone, Copy)]
-pub(crate) struct RequestFacts<'r> {
-    pub(crate) method: &'r Method,
-    /// Path without the query, as sent.
-    pub(crate) path: &'r str,
-    pub(crate) client: &'r Client,
-    pub(crate) headers: HeaderView<'r>,
+/// Returns the limits that cover a request.
+fn covering<'p>(
+    limiter: &Limiter,
+    plan: &'p Plan,
+    request: &RequestView<'_>,
+    readings: &Readings<'_>,
+) -> impl Iterator<Item = &'p Limit> {
+    let is_polling = limiter.is_polling(request.path);
+    let (method, host) = (request.method, request.client.host());
+    plan.limits.iter().filter(move |limit| {
+        (limit.counts_polling || !is_polling) && limit.covers.contain(method, host, readings)
+    })
+}
+
+/// Whether no limit covers a request. A malformed path belongs to nobody, and the layers reject it.
+pub(crate) fn is_uncovered(limiter: &Limiter, plan: &Plan, request: &RequestView<'_>) -> bool {
+    let readings = Readings::under(limiter.decoding(), request.path);
+    readings.is_ok_and(|readings| covering(limiter, plan, request, &readings).next().is_none())
 }
 
 /// Request with the limits that cover it.
@@ -92,34 +101,21 @@ impl<'p> LimitedRequest<'p> {
         plan: &'p Plan,
         request: &Request<B>,
     ) -> Result<Self, StatusCode> {
-        let Some(RequestContext { client, .. }) = RequestContext::of(request) else {
+        let Some(view) = RequestView::of(request) else {
             error!("request rejected: it carries no client address");
             return Err(StatusCode::INTERNAL_SERVER_ERROR);
         };
-        let facts = RequestFacts {
-            method: request.method(),
-            path: request.uri().path(),
-            client,
-            headers: request.headers().into(),
-        };
-        Self::of_facts(limiter, plan, facts).ok_or(StatusCode::BAD_REQUEST)
+        Self::of_view(limiter, plan, &view).ok_or(StatusCode::BAD_REQUEST)
     }
 
     /// Finds the limits that cover a request; `None` if its path is malformed.
-    pub(crate) fn of_facts(
+    pub(crate) fn of_view(
         limiter: &Limiter,
         plan: &'p Plan,
-        request: RequestFacts<'_>,
+        request: &RequestView<'_>,
     ) -> Option<Self> {
-        let RequestFacts {
-            method,
-            path,
-            client,
-            headers,
-        } = request;
-        let readings = Readings::under(limiter.decoding(), path);
-        let readings = readings.ok()?;
-        let is_polling = limiter.is_polling(path);
+        let (client, headers) = (request.client, request.headers);
+        let readings = Readings::under(limiter.decoding(), request.path).ok()?;
         let visitor = plan
             .needs_visitor
             .then(|| limiter.visitor(client, &readings, headers))
@@ -143,11 +139,8 @@ impl<'p> LimitedRequest<'p> {
             early_rejection: None,
             delayed: Duration::ZERO,
         };
-        let covering = plan.limits.iter().filter(|limit| {
-            (limit.counts_polling || !is_polling)
-                && limit.covers.contain(method, client.host(), &readings)
-        });
-        let covering: SmallVec<[&'p Limit; 4]> = covering.collect();
+        let covering: SmallVec<[&'p Limit; 4]> =
+            covering(limiter, plan, request, &readings).collect();
         limited.is_over_early = limited.is_over_before_tokens(&covering, &caller, limiter);
         if !limited.is_over_early {
             for limit in covering {

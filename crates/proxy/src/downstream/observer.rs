@@ -29,6 +29,8 @@ pub trait ConnectionObserver: Send + Sync {
 pub enum FastPathRequest {
     /// Forwarded it.
     Forwarded,
+    /// Decided that the gateway responds itself.
+    Answered,
     /// Passed it through the layers, and wrote their response.
     Layers,
     /// Left it and its connection to hyper: its method, version or target.
@@ -43,8 +45,9 @@ pub enum FastPathRequest {
 
 impl FastPathRequest {
     /// All variants, in the order of their numbers.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Forwarded,
+        Self::Answered,
         Self::Layers,
         Self::Start,
         Self::Header,
@@ -57,6 +60,7 @@ impl FastPathRequest {
     pub const fn word(self) -> &'static str {
         match self {
             Self::Forwarded => "forwarded",
+            Self::Answered => "answered",
             Self::Layers => "layers",
             Self::Start => "left_for_start",
             Self::Header => "left_for_header",

@@ -23,7 +23,7 @@ use super::request_head::{
 use super::response_body::{Framing, LAST_CHUNK, write_chunk};
 use super::response_head::{may_have_length, write_length};
 use super::timer::Timer;
-use super::{FastPath, PassAtOnce, PassedRequest, RequestView};
+use super::{AtOnce, DecideAtOnce, FastPath, PassedRequest};
 use crate::body::Body;
 use crate::downstream::activity::{Activity, OpenRequest};
 use crate::downstream::connection::Protocols;
@@ -31,6 +31,7 @@ use crate::downstream::observer::{AbortReason, FastPathRequest};
 use crate::downstream::{Arrival, Handler};
 use crate::forwarded::{Client, Scheme, TrustedProxies};
 use crate::header_view::HeaderView;
+use crate::request_view::RequestView;
 use crate::reverse_proxy::{ErrorResponder, OriginOutcome};
 
 /// Most bytes of a head that is mine.
@@ -170,8 +171,11 @@ where
             Decision::NotMine => return Ok(connection.hand_over(deadline)),
             // In boxes, so that an idle connection has no room for a request.
             Decision::Pass(pass) => Box::pin(exchange::forward(&mut connection, pass)).await?,
-            Decision::Layers(request) => {
-                Box::pin(connection.ask_layers(handler, *request)).await?;
+            Decision::Respond(own) => {
+                Box::pin(connection.respond(*own)).await?;
+            }
+            Decision::Layers(own) => {
+                Box::pin(connection.ask_layers(handler, *own)).await?;
             }
         }
     }
@@ -195,7 +199,10 @@ enum Decision<P> {
     /// The body has not arrived: so many bytes with the head.
     Later(usize),
     Pass(Box<Outgoing<P>>),
-    Layers(Box<OwnRequest>),
+    /// The response is there.
+    Respond(Box<OwnExchange<Response<Body>>>),
+    /// The request goes to the layers.
+    Layers(Box<OwnExchange<Request<Body>>>),
 }
 
 /// Request that goes to an origin.
@@ -224,9 +231,9 @@ impl<P: PassedRequest> Outgoing<P> {
     }
 }
 
-/// Request that goes to the layers.
-struct OwnRequest {
-    request: Request<Body>,
+/// Request or response that no origin sees from here.
+struct OwnExchange<T> {
+    message: T,
     open: OpenRequest,
     is_head: bool,
     wants_close: bool,
@@ -319,7 +326,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send> Downstream<'_, I> {
     }
 
     /// Decides about the request with a head of so many bytes, and consumes it if it is mine.
-    fn decide<D: PassAtOnce>(
+    fn decide<D: DecideAtOnce>(
         &mut self,
         length: usize,
         fast_path: &FastPath<'_, D>,
@@ -364,10 +371,15 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send> Downstream<'_, I> {
                 self.input.consume(end - length);
                 Decision::Pass(outgoing)
             }
-            Decision::Layers(request) => {
+            Decision::Respond(own) => {
+                observer.fast_path(FastPathRequest::Answered);
+                self.input.consume(end);
+                Decision::Respond(own)
+            }
+            Decision::Layers(own) => {
                 observer.fast_path(FastPathRequest::Layers);
                 self.input.consume(end);
-                Decision::Layers(request)
+                Decision::Layers(own)
             }
             undecided => undecided,
         }
@@ -390,14 +402,26 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send> Downstream<'_, I> {
         .await
     }
 
+    /// Writes a response of ours.
+    async fn respond(&mut self, own: OwnExchange<Response<Body>>) -> Result<(), IoError> {
+        let OwnExchange {
+            message: response,
+            mut open,
+            is_head,
+            wants_close,
+        } = own;
+        let is_last = open.note_head(response.status(), true) || wants_close;
+        self.write_response(response, is_head, is_last).await
+    }
+
     /// Passes a request through the layers, and writes their response.
     async fn ask_layers<H: Handler>(
         &mut self,
         handler: &H,
-        own: OwnRequest,
+        own: OwnExchange<Request<Body>>,
     ) -> Result<(), IoError> {
-        let OwnRequest {
-            request,
+        let OwnExchange {
+            message: request,
             mut open,
             is_head,
             wants_close,
@@ -540,7 +564,7 @@ impl<I: AsyncRead + AsyncWrite + Unpin + Send> Downstream<'_, I> {
 }
 
 /// Decides about a request that is mine so far.
-fn decide_about<D: PassAtOnce>(
+fn decide_about<D: DecideAtOnce>(
     (head, body): (&RequestHead<'_>, &[u8]),
     known: &KnownClient,
     (arrival, activity): (&Arrival, &Arc<Activity>),
@@ -555,20 +579,34 @@ fn decide_about<D: PassAtOnce>(
         method: head.method,
         client: &known.client,
         host: head.host,
+        target: head.target,
         path,
         query,
         headers: head.headers(),
-        connection: &claim,
+        connection: Some(&claim),
+        is_over_limit: false,
     };
     let (is_head, wants_close) = (head.is_head(), head.wants_close);
-    let Some(passed) = fast_path.decider.pass_at_once(&view) else {
-        let request = map_request(head, body).ok_or(FastPathRequest::Header)?;
-        return Ok(Decision::Layers(Box::new(OwnRequest {
-            request,
-            open: activity.begin(),
-            is_head,
-            wants_close,
-        })));
+    let passed = match fast_path.decider.decide_at_once(&view) {
+        AtOnce::Pass(passed) => passed,
+        AtOnce::Respond(response) => {
+            return Ok(Decision::Respond(Box::new(OwnExchange {
+                message: *response,
+                open: activity.begin(),
+                is_head,
+                wants_close,
+            })));
+        }
+        AtOnce::Layers(extensions) => {
+            let mut request = map_request(head, body).ok_or(FastPathRequest::Header)?;
+            *request.extensions_mut() = extensions;
+            return Ok(Decision::Layers(Box::new(OwnExchange {
+                message: request,
+                open: activity.begin(),
+                is_head,
+                wants_close,
+            })));
+        }
     };
     let mut for_origin = Buffer::default();
     let out = for_origin.bytes();

@@ -17,7 +17,7 @@ use super::buffers::{Buffer, poll_read, poll_read_with};
 use super::driver::{Downstream, Outgoing};
 use super::own_response::{end_head, write_head};
 use super::response_body::{BodyReader, Framing, Malformed, Progress};
-use super::response_head::{self, Form, NoHead, ResponseHead};
+use super::response_head::{self, Form, NoHead, Reading, ResponseHead};
 use crate::body::Body;
 use crate::reverse_proxy::OriginOutcome;
 use crate::upstream::open_connections::{Idle, Reusable};
@@ -200,7 +200,7 @@ where
             }
             Err(reason) => return Err(NotSent::final_one(reason)),
         }
-        let read = look_for_head(client, &mut input, request.is_head, origin, &mut interim);
+        let read = look_for_head(client, &mut input, request, origin, &mut interim);
         match read {
             Ok(None) => {}
             Ok(Some(head)) => {
@@ -266,17 +266,22 @@ where
 
 /// Looks for the head of a response in what has arrived, and removes it and interim responses
 /// before it. Returns `None` if more bytes are needed.
-fn look_for_head<I>(
+fn look_for_head<I, P: PassedRequest>(
     client: &mut Downstream<'_, I>,
     input: &mut Buffer,
-    is_head: bool,
+    request: &Outgoing<P>,
     origin: &Origin<Body>,
     interim: &mut usize,
 ) -> Result<Option<ResponseHead>, Failure> {
     let limits = origin.pool.limits();
+    let reading = Reading {
+        is_head: request.is_head,
+        headers_max: limits.headers,
+        makes_map: request.passed.changes_response(),
+    };
     while !input.is_empty() {
         let out = client.output.take();
-        match response_head::read(input, is_head, limits.headers, out) {
+        match response_head::read(input, reading, out) {
             Ok(head) if head.length > limits.head_bytes => return Err(Failure::TooLarge),
             Ok(head) => {
                 input.consume(head.length);

@@ -8,7 +8,7 @@ use ipnet::IpNet;
 use super::own_response::{end_head, write_head};
 use super::request_head::{HeadEnd, HeadLimits, HeadSearch, RequestHead, lines_about, no_lines};
 use super::response_body::{BodyReader, Progress};
-use super::response_head::{self, Form, NoHead};
+use super::response_head::{self, Form, NoHead, Reading};
 use crate::forwarded::{self, Client, Scheme, TrustedProxies};
 use crate::header_view::HeaderView;
 use crate::reverse_proxy::hop;
@@ -98,8 +98,13 @@ pub(crate) fn response_to_client(bytes: &[u8], is_head: bool, piece: usize) -> O
 ///
 /// The result is `None` if the head is not passed on.
 fn read_head(input: &mut Vec<u8>, is_head: bool) -> Option<Option<(ToClient, BodyReader)>> {
+    let reading = Reading {
+        is_head,
+        headers_max: response_head::HEADERS_MAX,
+        makes_map: false,
+    };
     loop {
-        match response_head::read(input, is_head, response_head::HEADERS_MAX, Vec::new()) {
+        match response_head::read(input, reading, Vec::new()) {
             Ok(head) => {
                 input.drain(..head.length);
                 let mut out = match head.form {

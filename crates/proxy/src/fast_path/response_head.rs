@@ -53,13 +53,24 @@ pub(super) enum NoHead {
     Interim(usize),
 }
 
-/// Reads a head. `is_head`: the request was HEAD. The lines for the client are appended to `out`.
+/// Facts that decide how a head is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading {
+    /// Whether the request was HEAD.
+    pub(super) is_head: bool,
+    /// Most headers.
+    pub(super) headers_max: usize,
+    /// Whether the head becomes a map, whatever is in it.
+    pub(super) makes_map: bool,
+}
+
+/// Reads a head. The lines for the client are appended to `out`.
 pub(super) fn read(
     bytes: &[u8],
-    is_head: bool,
-    headers_max: usize,
+    reading: Reading,
     mut out: Vec<u8>,
 ) -> Result<ResponseHead, (NoHead, Vec<u8>)> {
+    let is_head = reading.is_head;
     let mut lines = [const { MaybeUninit::uninit() }; HEADERS_MAX];
     let mut response = httparse::Response::new(&mut []);
     let parsed = httparse::ParserConfig::default().parse_response_with_uninit_headers(
@@ -73,7 +84,7 @@ pub(super) fn read(
         Err(httparse::Error::TooManyHeaders) => return Err((NoHead::TooLarge, out)),
         Err(_) => return Err((NoHead::Broken, out)),
     };
-    if response.headers.len() > headers_max {
+    if response.headers.len() > reading.headers_max {
         return Err((NoHead::TooLarge, out));
     }
     let status = response
@@ -99,7 +110,7 @@ pub(super) fn read(
     let Some(framing) = facts.framing(has_body) else {
         return Err((NoHead::Broken, out));
     };
-    let form = if facts.is_plain {
+    let form = if facts.is_plain && !reading.makes_map {
         write_status(&mut out, status, response.reason);
         write_lines(&mut out, (bytes, lines), &facts, (is_head, status, framing));
         Form::Lines(out)

@@ -34,13 +34,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 
 use anteroom_config::Config;
-use anteroom_node::{Intent, Node, Outcome, Pass};
+use anteroom_node::{Node, Outcome, Pass};
 use anteroom_proxy::downstream::connection_table::Claim;
 use anteroom_proxy::downstream::drain::DrainSignal;
 use anteroom_proxy::upstream::{Origins, Plan};
 use anteroom_room::queue_position::QueuePosition;
 use arc_swap::ArcSwap;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
+use http::{Method, Request, Response, StatusCode};
 
 use crate::bypass::BypassRequest;
 use crate::waiting::{
@@ -50,17 +50,18 @@ use access_log::AccessEntry;
 use anteroom_proxy::body::{Body, ResponseBody};
 use anteroom_proxy::cookies;
 use anteroom_proxy::error_page;
-use anteroom_proxy::forwarded::{Client, Scheme};
+use anteroom_proxy::forwarded::Client;
 use anteroom_proxy::header_view::HeaderView;
 use anteroom_proxy::language;
 use anteroom_proxy::path::{Decoding, Readings};
 use anteroom_proxy::request_context::{CannotQueue, KnownVisitor, RequestContext, Upstream};
+use anteroom_proxy::request_view::RequestView;
 use anteroom_proxy::reverse_proxy::expect;
 use anteroom_proxy::status::RequestError;
 pub use at_once::Passed;
 use counters::Counters;
 pub use counters::{CountsByRoom, SharedTicketCounts};
-use decision::{intent_of, note_ticket};
+use decision::{BegunHere, note_ticket};
 use event_streams::EventStreams;
 use own_paths::OwnPaths;
 pub use own_paths::is_own_path;
@@ -259,10 +260,12 @@ impl Gate {
         R: ResponseBody,
     {
         // The body need not be `Sync`, so no reference to it may cross an await point.
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
+        let begun = head.extensions.remove();
         let request = Request::from_parts(head, ());
-        let mut access = AccessEntry::of(&request, &self.queued_lines);
-        let response = self.decide(request, body, inner, &mut access).await;
+        let client = RequestContext::of(&request).map(|context| context.client.address);
+        let mut access = AccessEntry::new(request.method(), request.uri().path(), client);
+        let response = self.decide(request, body, inner, begun, &mut access).await;
         access.set_status(response.status());
         response
     }
@@ -272,37 +275,42 @@ impl Gate {
         request: Request<()>,
         body: B,
         inner: S,
-        access: &mut AccessEntry<'_>,
+        begun: Option<BegunHere>,
+        access: &mut AccessEntry,
     ) -> Response<R>
     where
         S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
         R: ResponseBody,
     {
         let routes = self.routes.load_full();
-        let client = RequestContext::of(&request).map(|context| context.client.clone());
-        let Some(client) = client else {
-            return own_response(reject(RequestError::BadRequest, request.headers()));
+        let Some(view) = RequestView::of(&request) else {
+            return own_response(reject(RequestError::BadRequest, request.headers().into()));
         };
-        if let Some(response) = self
-            .own_paths
-            .respond(&routes, &request, &client, access)
-            .await
+        let reject = |refusal| own_response(reject(refusal, view.headers));
+        let is_poll = is_own_path(view.path);
+        let begun_poll = begun.clone().filter(|_| is_poll);
+        let noting = (&mut *access, &self.queued_lines);
+        if is_poll
+            && let Some(response) = self
+                .own_paths
+                .respond(&routes, &view, begun_poll, noting)
+                .await
         {
             return own_response(response);
         }
-        let Ok(readings) = Readings::under(routes.decoding, request.uri().path()) else {
-            return own_response(reject(RequestError::BadRequest, request.headers()));
+        let Ok(readings) = Readings::under(routes.decoding, view.path) else {
+            return reject(RequestError::BadRequest);
         };
-        let Ok(found) = routes.find(client.host(), &readings) else {
-            return own_response(reject(RequestError::BadRequest, request.headers()));
+        let Ok(found) = routes.find(view.client.host(), &readings) else {
+            return reject(RequestError::BadRequest);
         };
         let Some(route) = found else {
-            return match routes.origin_of(client.host()) {
+            return match routes.origin_of(view.client.host()) {
                 Some(upstream) => {
                     let request = request.map(|()| body);
                     forward_bypassed(request, inner, upstream, access, Verdict::NoRoom).await
                 }
-                None => own_response(reject(RequestError::NotFound, request.headers())),
+                None => reject(RequestError::NotFound),
             };
         };
         access.set_room(route);
@@ -311,40 +319,28 @@ impl Gate {
             let request = request.map(|()| body);
             return forward_bypassed(request, inner, upstream, access, Verdict::Suspended).await;
         }
-        let bypass_request = BypassRequest {
-            method: request.method(),
-            host: client.host(),
-            address: client.address,
-            query: request.uri().query().unwrap_or_default(),
-            headers: request.headers().into(),
-        };
-        if route.bypass.allow(&readings, &bypass_request) {
+        if route.bypass.allow(&readings, &BypassRequest::of(&view)) {
             let upstream = route.upstream.clone();
             let request = request.map(|()| body);
             return forward_bypassed(request, inner, upstream, access, Verdict::Bypass).await;
         }
         if expect::is_unknown(request.headers()) {
             // Rejected before it takes a slot: it would not reach the origin.
-            return own_response(reject(RequestError::ExpectationFailed, request.headers()));
+            return reject(RequestError::ExpectationFailed);
         }
-        let json_enabled = route.room.config().json_response_enabled;
-        let kind = RequestKind::of(request.method(), request.headers(), json_enabled);
-        let outcome = self
-            .shared_tickets
-            .decide(route, &request, client.address, kind);
-        match outcome.await {
+        let kind = kind_of(route, &view);
+        match self.shared_tickets.decide(route, &view, kind, begun).await {
             // Only a poll without a ticket gets this outcome, and this request is none.
-            Outcome::MayCome => own_response(reject(RequestError::Unavailable, request.headers())),
+            Outcome::MayCome => reject(RequestError::Unavailable),
             Outcome::Pass(pass) => {
                 access.set_pass(&pass);
-                note_ticket(&request, true);
+                note_ticket(&view, true);
+                let scheme = view.client.scheme;
                 let response = forward_admitted(route, &pass, request.map(|()| body), inner).await;
-                headers::finish(route, &pass, client.scheme, response).await
+                headers::finish(route, &pass, scheme, response).await
             }
             Outcome::Queue { ticket, position } => {
-                note_ticket(&request, false);
-                let scheme = client.scheme;
-                own_response(self.queued(route, &request, kind, (ticket, position), scheme, access))
+                own_response(self.queued(route, &view, kind, (ticket, position), access))
             }
         }
     }
@@ -353,36 +349,45 @@ impl Gate {
     fn queued(
         &self,
         route: &RoomRoute,
-        request: &Request<()>,
+        request: &RequestView<'_>,
         kind: RequestKind,
         (ticket, position): (Option<String>, QueuePosition),
-        scheme: Scheme,
-        access: &mut AccessEntry<'_>,
+        access: &mut AccessEntry,
     ) -> Response<Body> {
+        note_ticket(request, false);
         let room = route.current();
-        let host = RequestContext::of(request).map(|context| context.client.host().to_owned());
-        let host = host.unwrap_or_default();
         let view = WaitingView {
-            host: &host,
-            reference: route.reference(request.headers(), ticket.as_deref()),
-            ..room.view(position, route.language(request.headers()))
+            host: request.client.host(),
+            reference: route.reference(request.headers, ticket.as_deref()),
+            ..room.view(position, route.language(request.headers))
         };
-        access.set_queued(&view);
+        access.set_queued(&view, &self.queued_lines);
         let shape = Answer {
             kind,
-            is_head: request.method() == Method::HEAD,
-            has_gzip: accepts_gzip(request.headers()),
+            is_head: *request.method == Method::HEAD,
+            has_gzip: accepts_gzip(request.headers),
             queueing_status: status_of(room.config.queueing_status_code),
             non_navigation_status: status_of(room.config.non_navigation_status_code),
         };
         let entry = match kind {
-            RequestKind::PageAfterPost => entry_after_form(route, request, &host),
+            RequestKind::PageAfterPost => entry_after_form(route, request),
             _ => String::new(),
         };
-        let look = look_of(route, request, &entry);
+        let look = Look {
+            template: route.template.as_ref(),
+            target: request.target,
+            entry: &entry,
+            brand: route.brand.as_ref(),
+        };
         let response = respond(&view, shape, look).map(Body::full);
-        headers::add_waiting(route, response, ticket, scheme, &view)
+        headers::add_waiting(route, response, ticket, request.client.scheme, &view)
     }
+}
+
+/// Returns the kind of a request to a room.
+fn kind_of(route: &RoomRoute, request: &RequestView<'_>) -> RequestKind {
+    let json_enabled = route.room.config().json_response_enabled;
+    RequestKind::of(request.method, request.headers, json_enabled)
 }
 
 /// Forwards a visitor's request to the origin, with headers about the visitor.
@@ -407,7 +412,7 @@ async fn forward_bypassed<S, B, R>(
     request: Request<B>,
     inner: S,
     upstream: Upstream,
-    access: &mut AccessEntry<'_>,
+    access: &mut AccessEntry,
     verdict: Verdict,
 ) -> Response<R>
 where
@@ -437,7 +442,7 @@ where
     S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
     R: ResponseBody,
 {
-    if intent_of(&request) == Intent::Wait {
+    if RequestContext::of(&request).is_some_and(|context| context.is_over_limit) {
         return cannot_wait();
     }
     upstream.language.chosen = language::chosen(request.headers());
@@ -449,24 +454,12 @@ where
     response
 }
 
-/// Returns the template and the target of the page in response to `request`.
-fn look_of<'a>(route: &'a RoomRoute, request: &'a Request<()>, entry: &'a str) -> Look<'a> {
-    let target = request.uri().path_and_query();
-    Look {
-        template: route.template.as_ref(),
-        target: target.map_or("/", |target| target.as_str()),
-        entry,
-        brand: route.brand.as_ref(),
-    }
-}
-
 /// Returns where a visitor enters who sent a form and met the queue: the page with the form, or the
 /// room's own path. A GET on the address of the form would be something else than was sent.
-fn entry_after_form(route: &RoomRoute, request: &Request<()>, host: &str) -> String {
-    let from = language_form::referer(request.headers(), host);
+fn entry_after_form(route: &RoomRoute, request: &RequestView<'_>) -> String {
+    let from = language_form::referer(request.headers, request.client.host());
     let path = |target: &str| target.split('?').next().unwrap_or_default().to_owned();
-    let sent_to = request.uri().path();
-    let from = from.filter(|from| path(from) != sent_to);
+    let from = from.filter(|from| path(from) != request.path);
     from.unwrap_or_else(|| {
         let route = route.config.routes.first();
         route.map_or("/", |route| &route.path).to_owned()
@@ -481,7 +474,7 @@ fn cannot_wait<R: ResponseBody>() -> Response<R> {
     response
 }
 
-fn reject(refusal: RequestError, headers: &HeaderMap) -> Response<Body> {
+fn reject(refusal: RequestError, headers: HeaderView<'_>) -> Response<Body> {
     error_page::error_response(headers, refusal)
 }
 

@@ -17,6 +17,6 @@ pub use anteroom_room::room::request_flow::Intent;
 pub use clock::{HandClock, NodeClock, RoomClock, SystemWallClock, WallClock};
 pub use clock_watch::{ClockDifference, ClockWatch, OtherOwner};
 pub use node::{Node, NodeSettings, StartError};
-pub use outcome::{Arrival, Outcome, Pass};
+pub use outcome::{Arrival, BegunDecision, Look, OpenedTicket, Outcome, Pass};
 pub use room::{CommandOutcome, Leave, RoomCommandError, RoomHandle, RoomStats};
 pub use stores::Stores;

@@ -1,7 +1,7 @@
 //! Requests to a room, and its verdicts.
 
 use anteroom_room::queue_position::QueuePosition;
-use anteroom_room::room::request_flow::Intent;
+use anteroom_room::room::request_flow::{Intent, RequestFlow, Step};
 use anteroom_room::ticket::Ticket;
 use anteroom_room::time::Timestamp;
 
@@ -32,6 +32,29 @@ pub enum Outcome {
     },
     /// A poll without a ticket found that the room would admit a new visitor.
     MayCome,
+}
+
+/// Best ticket of a request; none if none of them opens.
+#[derive(Debug)]
+pub struct OpenedTicket(pub(crate) Option<Ticket>);
+
+/// Result of a look at the tickets of a request.
+#[derive(Debug)]
+pub enum Look {
+    /// The visitor is active, and nothing else is to be decided or done.
+    Pass(Pass),
+    /// Anything else. Nothing has changed.
+    Other(OpenedTicket),
+    /// No ledger knows this process, so tickets prove nothing.
+    NotJoined,
+}
+
+/// Decision about a request that waits for a store or for a turn; see
+/// [`RoomHandle::go_on`](crate::RoomHandle::go_on). Dropping it is like a client that goes away.
+#[derive(Clone, Debug)]
+pub struct BegunDecision {
+    pub(crate) flow: RequestFlow,
+    pub(crate) step: Step,
 }
 
 /// Active visitor whose request passes.

@@ -39,7 +39,7 @@ use tokio::task::JoinHandle;
 
 use crate::clock::NodeClock;
 use crate::clock_watch::{ClockWatch, watch_store};
-use crate::outcome::{Arrival, Outcome, Pass};
+use crate::outcome::{Arrival, BegunDecision, Look, OpenedTicket, Outcome, Pass};
 use crate::random::Random;
 use crate::stores::{Ledgers, Stores};
 pub use leave::Leave;
@@ -125,6 +125,9 @@ struct Counts {
     failed_global_syncs: AtomicU64,
 }
 
+/// Outcome of a decision, or the decision that waits.
+type Decided = Result<Outcome, Box<BegunDecision>>;
+
 impl std::fmt::Debug for RoomHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "RoomHandle({})", self.name)
@@ -203,37 +206,86 @@ impl RoomHandle {
         if ticket.is_some() && !self.rounds.is_joined(self.wait_of_active()).await {
             return self.not_joined(now);
         }
-        if let Some(pass) = self.pass_without_room(ticket, arrival.is_navigation, now) {
-            return Outcome::Pass(pass);
+        match self.begin_with(ticket, &arrival, now) {
+            Ok(outcome) => outcome,
+            Err(decision) => self.go_on(*decision).await,
         }
-        let flow = RequestFlow::new(VisitorArrival {
+    }
+
+    /// Decides about the request with an opened ticket, as far as possible without a wait. The
+    /// tickets of `arrival` are those that were opened.
+    ///
+    /// # Errors
+    ///
+    /// The begun decision, if it waits.
+    pub fn begin(&self, opened: OpenedTicket, arrival: &Arrival<'_>) -> Decided {
+        let OpenedTicket(ticket) = opened;
+        if ticket.is_none() && !arrival.tickets.is_empty() {
+            self.counts.invalid_tickets.fetch_add(1, Ordering::Relaxed);
+        }
+        self.begin_with(ticket, arrival, self.shared.clock.now())
+    }
+
+    /// Decides about a request, as far as possible without a wait. `None` if nothing has happened,
+    /// because no ledger knows this process.
+    pub fn open_and_begin(&self, arrival: &Arrival<'_>) -> Option<Decided> {
+        if !self.rounds.has_joined() {
+            return None;
+        }
+        let now = self.shared.clock.now();
+        Some(self.begin_with(self.open(arrival.tickets, now), arrival, now))
+    }
+
+    fn begin_with(&self, ticket: Option<Ticket>, arrival: &Arrival<'_>, now: Timestamp) -> Decided {
+        if let Some(pass) = self.pass_without_room(ticket, arrival.is_navigation, now) {
+            return Ok(Outcome::Pass(pass));
+        }
+        let mut flow = RequestFlow::new(VisitorArrival {
             ticket,
             fresh: Random::visitor(),
             is_navigation: arrival.is_navigation,
             gets_page: arrival.gets_page,
             intent: arrival.intent,
         });
-        self.run_flow(flow).await
+        let mut step = self.locked(|room, now| flow.decide(room, now));
+        if step == Step::NotActive && self.are_overrides_fresh() {
+            step = self.locked(|room, now| flow.decide(room, now));
+        }
+        let outcome = self.final_outcome(step, false);
+        outcome.ok_or_else(|| Box::new(BegunDecision { flow, step }))
+    }
+
+    /// Goes on with a decision that waits.
+    pub async fn go_on(&self, decision: BegunDecision) -> Outcome {
+        let mut place = None;
+        let outcome = self.run_steps(decision, &mut place).await;
+        if let Some(place) = place {
+            place.end();
+        }
+        outcome
     }
 
     /// Passes the request of an active visitor, if there is nothing else to decide or to do: no
-    /// wait, no check-in, no new ticket. `None` changes nothing.
+    /// wait, no check-in, no new ticket.
     ///
     /// `is_navigation` is asked only if the answer matters: a navigation checks in earlier.
-    pub fn pass_at_once(
-        &self,
-        tickets: &[&str],
-        is_navigation: impl FnOnce() -> bool,
-    ) -> Option<Pass> {
-        if tickets.is_empty() || !self.rounds.has_joined() {
-            return None;
+    pub fn pass_at_once(&self, tickets: &[&str], is_navigation: impl FnOnce() -> bool) -> Look {
+        if !self.rounds.has_joined() {
+            return Look::NotJoined;
+        }
+        if tickets.is_empty() {
+            return Look::Other(OpenedTicket(None));
         }
         let now = self.shared.clock.now();
         let ticket = self.open_valid(tickets, now);
-        self.pass_without_room(ticket, true, now).or_else(|| {
+        let passed = self.pass_without_room(ticket, true, now).or_else(|| {
             let is_resource = ticket.is_some() && !is_navigation();
             self.pass_without_room(ticket.filter(|_| is_resource), false, now)
-        })
+        });
+        match passed {
+            Some(pass) => Look::Pass(pass),
+            None => Look::Other(OpenedTicket(ticket)),
+        }
     }
 
     fn pass_without_room(
@@ -248,51 +300,25 @@ impl RoomHandle {
         Some(self.passed(ticket, seat_ends_at, false))
     }
 
-    /// Runs the steps of a request.
-    async fn run_flow(&self, flow: RequestFlow) -> Outcome {
-        let mut place = None;
-        let outcome = self.run_steps(flow, &mut place).await;
-        if let Some(place) = place {
-            place.end();
-        }
-        outcome
-    }
-
     /// Runs the steps of a request, which keeps a place while it waits for its visitor's turn.
     async fn run_steps<'a>(
         &'a self,
-        mut flow: RequestFlow,
+        decision: BegunDecision,
         place: &mut Option<Place<'a>>,
     ) -> Outcome {
-        let mut deadline = self.wait_of_active();
-        let mut step = self.locked(|room, now| flow.decide(room, now));
+        let BegunDecision { mut flow, mut step } = decision;
+        let mut deadline = match flow.visit() {
+            Some(_) => self.wait_of_others(),
+            None => self.wait_of_active(),
+        };
         loop {
+            if let Some(outcome) = self.final_outcome(step, deadline.has_waited()) {
+                return outcome;
+            }
             let number = match step {
-                Step::Pass {
-                    ticket,
-                    seat_ends_at,
-                    is_new_ticket,
-                    wants_sync,
-                } => {
-                    if wants_sync {
-                        self.rounds.request_sync();
-                    }
-                    if deadline.has_waited() {
-                        self.counts.waited_passes.fetch_add(1, Ordering::Relaxed);
-                    }
-                    return Outcome::Pass(self.passed(ticket, seat_ends_at, is_new_ticket));
-                }
-                Step::Admit(ticket) => return self.admitted(ticket),
-                Step::Queue(ticket, position) => {
-                    let position = in_wall_time(position, &*self.shared.clock);
-                    let ticket = ticket.map(|ticket| self.seal(&ticket));
-                    return Outcome::Queue { ticket, position };
-                }
-                Step::WouldAdmit => return Outcome::MayCome,
                 Step::NotActive => {
                     deadline = self.wait_of_others();
-                    let is_poll = flow.is_look();
-                    if is_poll {
+                    if flow.is_look() {
                         self.refresh_overrides().await;
                     } else if !self.are_overrides_fresh() {
                         let may_sync = self.refresh_and_sync(flow.visitor(), &mut deadline).await;
@@ -323,12 +349,43 @@ impl RoomHandle {
                     let number = self.take_number(key).await;
                     Some((key, number))
                 }
+                Step::Pass { .. } | Step::Admit(_) | Step::Queue(..) | Step::WouldAdmit => None,
             };
             step = self.locked(|room, now| match number {
                 Some(number) => flow.handle_number(number, room, now),
                 None => flow.decide(room, now),
             });
         }
+    }
+
+    /// Returns the outcome of a final step; `None` for the others.
+    fn final_outcome(&self, step: Step, has_waited: bool) -> Option<Outcome> {
+        Some(match step {
+            Step::Pass {
+                ticket,
+                seat_ends_at,
+                is_new_ticket,
+                wants_sync,
+            } => {
+                if wants_sync {
+                    self.rounds.request_sync();
+                }
+                if has_waited {
+                    self.counts.waited_passes.fetch_add(1, Ordering::Relaxed);
+                }
+                Outcome::Pass(self.passed(ticket, seat_ends_at, is_new_ticket))
+            }
+            Step::Admit(ticket) => self.admitted(ticket),
+            Step::Queue(ticket, position) => {
+                let position = in_wall_time(position, &*self.shared.clock);
+                let ticket = ticket.map(|ticket| self.seal(&ticket));
+                Outcome::Queue { ticket, position }
+            }
+            Step::WouldAdmit => Outcome::MayCome,
+            Step::NotActive | Step::SyncWithParent | Step::WaitForTurn | Step::TakeNumber(_) => {
+                return None;
+            }
+        })
     }
 
     fn passed(&self, ticket: Ticket, seat_ends_at: Timestamp, is_new_ticket: bool) -> Pass {

@@ -3,7 +3,12 @@
 use super::*;
 
 fn read_head(bytes: &str, is_head: bool) -> Result<ResponseHead, NoHead> {
-    read(bytes.as_bytes(), is_head, 100, Vec::new()).map_err(|(no_head, _)| no_head)
+    let reading = Reading {
+        is_head,
+        headers_max: 100,
+        makes_map: false,
+    };
+    read(bytes.as_bytes(), reading, Vec::new()).map_err(|(no_head, _)| no_head)
 }
 
 /// Returns the lines for the client, the framing, and whether the connection stays.

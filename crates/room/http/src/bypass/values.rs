@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use anteroom_proxy::header_view::HeaderView;
+use anteroom_proxy::request_view::RequestView;
 use cel::common::traits::{Container, Indexer};
 use cel::common::types::{CelBool, CelString, MAP_TYPE, STRING_TYPE, Type};
 use cel::common::value::{CowVal, Val};
@@ -70,6 +71,19 @@ pub(crate) struct BypassRequest<'a> {
     pub(crate) query: &'a str,
     /// Headers of the request.
     pub(crate) headers: HeaderView<'a>,
+}
+
+impl<'a> BypassRequest<'a> {
+    /// Returns the parts of a request.
+    pub(crate) fn of(request: &RequestView<'a>) -> Self {
+        Self {
+            method: request.method,
+            host: request.host,
+            address: request.client.address,
+            query: request.query,
+            headers: request.headers,
+        }
+    }
 }
 
 /// Request in one reading of its path.

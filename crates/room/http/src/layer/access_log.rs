@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use anteroom_node::Pass;
-use http::{Method, Request, StatusCode};
+use http::{Method, StatusCode};
 
 use super::counters::RoomCounters;
 use super::queued_lines::QueuedLines;
@@ -16,11 +16,10 @@ use super::route_table::RoomRoute;
 use super::verdict::Verdict;
 use crate::waiting::WaitingView;
 use anteroom_proxy::access_log::{self, AccessLine};
-use anteroom_proxy::request_context::RequestContext;
+use anteroom_proxy::request_view::RequestView;
 
 /// Fields of a line in the access log.
-pub(super) struct AccessEntry<'a> {
-    queued_lines: Option<&'a QueuedLines>,
+pub(super) struct AccessEntry {
     started_at: Instant,
     method: Method,
     path: Box<str>,
@@ -34,26 +33,17 @@ pub(super) struct AccessEntry<'a> {
     is_logged: bool,
 }
 
-impl<'a> AccessEntry<'a> {
-    pub(super) fn of(request: &Request<()>, queued_lines: &'a QueuedLines) -> Self {
-        let client = RequestContext::of(request).map(|context| context.client.address);
-        let (method, path) = (request.method(), request.uri().path());
-        let mut entry = Self::of_parts(method, path, client);
-        entry.queued_lines = Some(queued_lines);
-        entry
-    }
-
-    /// Begins the line of a request that nobody queues.
+impl AccessEntry {
+    /// Begins the line of a request with its method and path.
     #[expect(
         clippy::disallowed_methods,
         reason = "how long a request took is logged and decides nothing"
     )]
-    pub(super) fn of_parts(method: &Method, path: &str, client: Option<IpAddr>) -> Self {
+    pub(super) fn new(method: &Method, path: &str, client: Option<IpAddr>) -> Self {
         // A line that is not written needs no copies.
         let is_logged = access_log::is_enabled();
         let path = if is_logged { path } else { "" };
         Self {
-            queued_lines: None,
             started_at: Instant::now(),
             method: method.clone(),
             path: path.into(),
@@ -66,6 +56,11 @@ impl<'a> AccessEntry<'a> {
             status: None,
             is_logged,
         }
+    }
+
+    /// Begins the line of a request.
+    pub(super) fn of(request: &RequestView<'_>) -> Self {
+        Self::new(request.method, request.path, Some(request.client.address))
     }
 
     pub(super) fn set_room(&mut self, route: &RoomRoute) {
@@ -88,10 +83,9 @@ impl<'a> AccessEntry<'a> {
     }
 
     /// Sets the verdict of a waiting visitor. There may be too many of them for a line each.
-    pub(super) fn set_queued(&mut self, view: &WaitingView<'_>) {
+    pub(super) fn set_queued(&mut self, view: &WaitingView<'_>, lines: &QueuedLines) {
         self.verdict = Verdict::Queue;
-        let may_write = |lines: &QueuedLines| lines.may_write(self.started_at);
-        self.is_logged = self.is_logged && self.queued_lines.is_none_or(may_write);
+        self.is_logged = self.is_logged && lines.may_write(self.started_at);
         self.reason = Some(view.reason());
         self.position = view
             .position
@@ -111,7 +105,7 @@ impl<'a> AccessEntry<'a> {
     }
 }
 
-impl Drop for AccessEntry<'_> {
+impl Drop for AccessEntry {
     /// Counts the request and writes its line, even if the client has disconnected before.
     fn drop(&mut self) {
         if let Some(counters) = &self.counters {

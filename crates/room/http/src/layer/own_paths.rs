@@ -6,12 +6,13 @@ use std::sync::Arc;
 use anteroom_config::language::Language;
 use anteroom_node::{Intent, Leave, Outcome};
 use bytes::Bytes;
-use http::{Method, Request, Response};
+use http::{Method, Response};
 
 use super::access_log::AccessEntry;
-use super::decision::{decide_with_tickets, note_ticket};
+use super::decision::{BegunHere, decide_with_tickets, note_ticket};
 use super::event_streams::EventStreams;
 use super::headers;
+use super::queued_lines::QueuedLines;
 use super::route_table::{RoomRoute, RouteTable};
 use super::verdict::Verdict;
 use crate::waiting::position_endpoint::Needed;
@@ -19,7 +20,7 @@ use crate::waiting::{WaitingView, cookies_page, language_form, leave, position_e
 use anteroom_proxy::body::Body;
 use anteroom_proxy::cookies;
 use anteroom_proxy::error_page;
-use anteroom_proxy::forwarded::Client;
+use anteroom_proxy::request_view::RequestView;
 use anteroom_proxy::status::RequestError;
 
 /// Whether a path belongs to waiting pages, so that the rooms respond themselves. The comparison is
@@ -47,17 +48,16 @@ enum NamedRoom<'a> {
     Unnamed,
 }
 
-/// Finds the room that `query` names, and sets the verdict if there is nothing to wait for.
+/// Finds the room that the query names, and sets the verdict if there is nothing to wait for.
 async fn room_of<'a>(
     table: &'a RouteTable,
-    query: &str,
-    client: &Client,
-    access: &mut AccessEntry<'_>,
+    request: &RequestView<'_>,
+    access: &mut AccessEntry,
 ) -> NamedRoom<'a> {
-    let Some(room) = position_endpoint::room_of(query) else {
+    let Some(room) = position_endpoint::room_of(request.query) else {
         return NamedRoom::Unnamed;
     };
-    let Some(route) = table.by_name(&room, client.host()) else {
+    let Some(route) = table.by_name(&room, request.client.host()) else {
         access.set_verdict(Verdict::NoRoom);
         return NamedRoom::Open;
     };
@@ -69,23 +69,20 @@ async fn room_of<'a>(
     NamedRoom::Room(route)
 }
 
-/// Finds the room that `query` names, whatever its state.
-fn named<'a>(table: &'a RouteTable, query: &str, client: &Client) -> Option<&'a RoomRoute> {
-    table.by_name(&position_endpoint::room_of(query)?, client.host())
+/// Finds the room that the query names, whatever its state.
+pub(super) fn named<'a>(table: &'a RouteTable, request: &RequestView<'_>) -> Option<&'a RoomRoute> {
+    let name = position_endpoint::room_of(request.query)?;
+    table.by_name(&name, request.client.host())
 }
 
-/// Returns the language that `query` names, or else the one that the visitor wants.
-fn language_of(route: &RoomRoute, query: &str, request: &Request<()>) -> Language {
-    position_endpoint::language_of(query).unwrap_or_else(|| route.language(request.headers()))
-}
-
-fn is_read(method: &Method) -> bool {
-    matches!(*method, Method::GET | Method::HEAD)
+/// Returns the language that the query names, or else the one that the visitor wants.
+fn language_of(route: &RoomRoute, request: &RequestView<'_>) -> Language {
+    position_endpoint::language_of(request.query).unwrap_or_else(|| route.language(request.headers))
 }
 
 /// Whether a page of this site sent the request to change something.
-fn is_own_form(request: &Request<()>, client: &Client) -> bool {
-    request.method() == Method::POST && leave::is_of_this_site(request.headers(), client.host())
+fn is_own_form(request: &RequestView<'_>) -> bool {
+    *request.method == Method::POST && leave::is_of_this_site(request.headers, request.host)
 }
 
 /// Responds to requests for our own paths.
@@ -100,34 +97,36 @@ impl OwnPaths {
         }
     }
 
-    /// Responds to a request of a waiting page; `None` if the path is not ours.
+    /// Responds to a request of a waiting page; `None` if the path is not ours. `begun`: a decision
+    /// about it.
     pub(super) async fn respond(
         &self,
         table: &RouteTable,
-        request: &Request<()>,
-        client: &Client,
-        access: &mut AccessEntry<'_>,
+        request: &RequestView<'_>,
+        begun: Option<BegunHere>,
+        (access, lines): (&mut AccessEntry, &QueuedLines),
     ) -> Option<Response<Body>> {
-        Some(match request.uri().path() {
-            position_endpoint::PATH if !is_read(request.method()) => {
+        Some(match request.path {
+            position_endpoint::PATH if !request.is_read() => {
                 position_endpoint::bad_request(Needed::Read).map(Body::full)
             }
             position_endpoint::PATH => {
-                let query = request.uri().query().unwrap_or_default();
-                let intent = position_endpoint::intent_of(query);
-                self.position(table, request, client, access, intent).await
+                let intent = position_endpoint::intent_of(request.query);
+                self.position(table, request, (intent, begun), (access, lines))
+                    .await
             }
-            position_endpoint::TURN_PATH if !is_own_form(request, client) => {
+            position_endpoint::TURN_PATH if !is_own_form(request) => {
                 position_endpoint::bad_request(Needed::OwnForm).map(Body::full)
             }
             position_endpoint::TURN_PATH => {
-                self.position(table, request, client, access, Intent::ExtendTurn)
+                let decision = (Intent::ExtendTurn, None);
+                self.position(table, request, decision, (access, lines))
                     .await
             }
-            push::PATH => self.stream(table, request, client, access).await,
-            language_form::PATH => remember_language(table, request, client, access),
-            cookies_page::PATH => explain_cookies(table, request, client, access),
-            leave::PATH => leave_queue(table, request, client, access),
+            push::PATH => self.stream(table, request, access).await,
+            language_form::PATH => remember_language(table, request, access),
+            cookies_page::PATH => explain_cookies(table, request, access),
+            leave::PATH => leave_queue(table, request, access),
             _ => return None,
         })
     }
@@ -136,57 +135,66 @@ impl OwnPaths {
     async fn position(
         &self,
         table: &RouteTable,
-        request: &Request<()>,
-        client: &Client,
-        access: &mut AccessEntry<'_>,
-        intent: Intent,
+        request: &RequestView<'_>,
+        (intent, begun): (Intent, Option<BegunHere>),
+        (access, lines): (&mut AccessEntry, &QueuedLines),
     ) -> Response<Body> {
-        let query = request.uri().query().unwrap_or_default();
-        let route = match room_of(table, query, client, access).await {
+        let route = match room_of(table, request, access).await {
             NamedRoom::Room(route) => route,
-            NamedRoom::Open => return may_enter(None, query, request).map(Body::full),
+            NamedRoom::Open => return may_enter(None, request).map(Body::full),
             NamedRoom::Unnamed => {
                 return position_endpoint::bad_request(Needed::Room).map(Body::full);
             }
         };
         // A waiting visitor may be admitted by a poll. Without a ticket a poll takes no slot: an
         // image on another site must not take seats.
-        match decide_with_tickets(route, request, None, intent).await {
+        let outcome = decide_with_tickets(route, request, None, intent, begun).await;
+        self.position_of(route, request, outcome, (access, lines))
+    }
+
+    /// Responds to a poll whose verdict is there.
+    pub(super) fn position_of(
+        &self,
+        route: &RoomRoute,
+        request: &RequestView<'_>,
+        outcome: Outcome,
+        (access, lines): (&mut AccessEntry, &QueuedLines),
+    ) -> Response<Body> {
+        let scheme = request.client.scheme;
+        let known = position_endpoint::key_of(request.query);
+        match outcome {
             Outcome::MayCome => {
                 access.set_verdict(Verdict::Poll);
-                may_enter(Some(route), query, request).map(Body::full)
+                may_enter(Some(route), request).map(Body::full)
             }
             Outcome::Pass(pass) => {
                 access.set_pass(&pass);
                 note_ticket(request, true);
                 let response = match pass.ticket.held_turn() {
                     Some(turn) => {
-                        let view = route
-                            .current()
-                            .turn_view(turn, language_of(route, query, request));
-                        position_endpoint::turn(&view, position_endpoint::key_of(query).is_some())
+                        let view = route.current().turn_view(turn, language_of(route, request));
+                        position_endpoint::turn(&view, known.is_some())
                     }
-                    None => may_enter(Some(route), query, request),
+                    None => may_enter(Some(route), request),
                 };
-                headers::add_ticket(route, &pass, client.scheme, response.map(Body::full))
+                headers::add_ticket(route, &pass, scheme, response.map(Body::full))
             }
             Outcome::Queue { ticket, position } => {
                 note_ticket(request, false);
-                let language = language_of(route, query, request);
                 let room = route.current();
                 let view = WaitingView {
-                    host: client.host(),
-                    ..room.view(position, language)
+                    host: request.client.host(),
+                    ..room.view(position, language_of(route, request))
                 };
-                access.set_queued(&view);
+                access.set_queued(&view, lines);
                 let push = push::is_near(&view) && self.streams.has_room();
-                let Some(known) = position_endpoint::key_of(query) else {
+                let Some(known) = known else {
                     let response = position_endpoint::still_waiting(&view, push).map(Body::full);
-                    return headers::add_waiting(route, response, ticket, client.scheme, &view);
+                    return headers::add_waiting(route, response, ticket, scheme, &view);
                 };
                 let response = position_endpoint::still_waiting_page(&view, push, known);
                 let mut response = response.map(Body::full);
-                headers::add_waiting_ticket(route, &mut response, ticket, client.scheme, &view);
+                headers::add_waiting_ticket(route, &mut response, ticket, scheme, &view);
                 response
             }
         }
@@ -196,22 +204,20 @@ impl OwnPaths {
     async fn stream(
         &self,
         table: &RouteTable,
-        request: &Request<()>,
-        client: &Client,
-        access: &mut AccessEntry<'_>,
+        request: &RequestView<'_>,
+        access: &mut AccessEntry,
     ) -> Response<Body> {
-        if request.method() != Method::GET {
+        if *request.method != Method::GET {
             return position_endpoint::bad_request(Needed::Read).map(Body::full);
         };
-        let query = request.uri().query().unwrap_or_default();
-        let route = match room_of(table, query, client, access).await {
+        let route = match room_of(table, request, access).await {
             NamedRoom::Room(route) => route,
             NamedRoom::Open => return push::no_stream().map(Body::full),
             NamedRoom::Unnamed => {
                 return position_endpoint::bad_request(Needed::Room).map(Body::full);
             }
         };
-        let tickets = cookies::values(request.headers(), &route.cookie_name);
+        let tickets = cookies::values(request.headers, &route.cookie_name);
         let Some(ticket) = route.room.waiting_ticket(&tickets) else {
             return push::no_stream().map(Body::full);
         };
@@ -225,12 +231,12 @@ impl OwnPaths {
 }
 
 /// Builds the response to the poll of a visitor who may enter: our own page gets words as well.
-fn may_enter(route: Option<&RoomRoute>, query: &str, request: &Request<()>) -> Response<Bytes> {
-    if position_endpoint::key_of(query).is_none() {
+fn may_enter(route: Option<&RoomRoute>, request: &RequestView<'_>) -> Response<Bytes> {
+    if position_endpoint::key_of(request.query).is_none() {
         return position_endpoint::not_waiting();
     }
-    let language = position_endpoint::language_of(query);
-    let default = || route.map(|route| route.language(request.headers()));
+    let language = position_endpoint::language_of(request.query);
+    let default = || route.map(|route| route.language(request.headers));
     let language = language.or_else(default).unwrap_or_default();
     position_endpoint::entering(language)
 }
@@ -238,42 +244,38 @@ fn may_enter(route: Option<&RoomRoute>, query: &str, request: &Request<()>) -> R
 /// Explains to a visitor how to allow cookies.
 fn explain_cookies(
     table: &RouteTable,
-    request: &Request<()>,
-    client: &Client,
-    access: &mut AccessEntry<'_>,
+    request: &RequestView<'_>,
+    access: &mut AccessEntry,
 ) -> Response<Body> {
-    let query = request.uri().query().unwrap_or_default();
-    let (Some(route), true) = (named(table, query, client), is_read(request.method())) else {
-        return error_page::error_response(request.headers(), RequestError::BadRequest);
+    let (Some(route), true) = (named(table, request), request.is_read()) else {
+        return error_page::error_response(request.headers, RequestError::BadRequest);
     };
     access.set_room(route);
     access.set_verdict(Verdict::Cookies);
-    let language = language_of(route, query, request);
-    cookies_page::page(query, client.host(), language).map(Body::full)
+    let language = language_of(route, request);
+    cookies_page::page(request.query, request.client.host(), language).map(Body::full)
 }
 
 /// Stores the language of the page's form in a cookie, and redirects to the page.
 fn remember_language(
     table: &RouteTable,
-    request: &Request<()>,
-    client: &Client,
-    access: &mut AccessEntry<'_>,
+    request: &RequestView<'_>,
+    access: &mut AccessEntry,
 ) -> Response<Body> {
-    if !is_read(request.method()) {
-        return error_page::error_response(request.headers(), RequestError::BadRequest);
+    if !request.is_read() {
+        return error_page::error_response(request.headers, RequestError::BadRequest);
     }
-    let query = request.uri().query().unwrap_or_default();
-    let Some(route) = named(table, query, client) else {
-        return error_page::error_response(request.headers(), RequestError::BadRequest);
+    let Some(route) = named(table, request) else {
+        return error_page::error_response(request.headers, RequestError::BadRequest);
     };
-    let (sent, host) = (request.headers(), client.host());
+    let (sent, host) = (request.headers, request.client.host());
     let shown = route.language(sent);
-    if let Some(page) = language_form::languages(query, sent, host, shown) {
+    if let Some(page) = language_form::languages(request.query, sent, host, shown) {
         access.set_room(route);
         access.set_verdict(Verdict::Language);
         return page.map(Body::full);
     }
-    let Some(choice) = language_form::Choice::of(query, sent, host) else {
+    let Some(choice) = language_form::Choice::of(request.query, sent, host) else {
         return error_page::error_response(sent, RequestError::BadRequest);
     };
     access.set_room(route);
@@ -283,7 +285,7 @@ fn remember_language(
         route,
         response.headers_mut(),
         choice.language,
-        client.scheme,
+        request.client.scheme,
     );
     response
 }
@@ -292,19 +294,17 @@ fn remember_language(
 /// the page after that, and only to visitors without a ticket.
 fn leave_queue(
     table: &RouteTable,
-    request: &Request<()>,
-    client: &Client,
-    access: &mut AccessEntry<'_>,
+    request: &RequestView<'_>,
+    access: &mut AccessEntry,
 ) -> Response<Body> {
-    let query = request.uri().query().unwrap_or_default();
-    let may_leave = is_own_form(request, client);
-    let may_see = may_leave || is_read(request.method());
-    let (Some(route), true) = (named(table, query, client), may_see) else {
-        return error_page::error_response(request.headers(), RequestError::BadRequest);
+    let may_leave = is_own_form(request);
+    let may_see = may_leave || request.is_read();
+    let (Some(route), true) = (named(table, request), may_see) else {
+        return error_page::error_response(request.headers, RequestError::BadRequest);
     };
     access.set_room(route);
     access.set_verdict(Verdict::Leave);
-    let tickets = cookies::values(request.headers(), &route.cookie_name);
+    let tickets = cookies::values(request.headers, &route.cookie_name);
     let goes_on = if may_leave {
         // A page that was left open while another tab entered must not end the session.
         route.room.leave(&tickets) == Leave::Active
@@ -312,12 +312,12 @@ fn leave_queue(
         route.room.has_ticket(&tickets)
     };
     if goes_on {
-        return leave::back(query).map(Body::full);
+        return leave::back(request.query).map(Body::full);
     }
-    let language = language_of(route, query, request);
-    let mut response = leave::left(query, client.host(), language).map(Body::full);
+    let language = language_of(route, request);
+    let mut response = leave::left(request.query, request.client.host(), language).map(Body::full);
     if may_leave {
-        headers::forget_ticket(route, &mut response, client.scheme);
+        headers::forget_ticket(route, &mut response, request.client.scheme);
     }
     response
 }

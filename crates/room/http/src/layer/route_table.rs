@@ -11,13 +11,14 @@ use anteroom_proxy::upstream::Plan;
 use anteroom_room::queue_position::{HeldTurn, QueuePosition};
 use anteroom_room::time::Timestamp;
 use anteroom_room::visitor_code::VisitorCode;
-use http::{HeaderMap, HeaderValue};
+use http::HeaderValue;
 
 use super::counters::{Counters, RoomCounters};
 use crate::bypass::BypassRules;
 use crate::waiting::{Brand, TurnView, WaitingView};
 use anteroom_proxy::body::Body;
 use anteroom_proxy::cookies;
+use anteroom_proxy::header_view::HeaderView;
 use anteroom_proxy::language;
 use anteroom_proxy::path::{Decoding, Readings};
 use anteroom_proxy::request_context::{Upstream, VisitorLanguage};
@@ -253,14 +254,14 @@ impl RoomRoute {
     }
 
     /// Returns the language for the sender of these headers.
-    pub(super) fn language(&self, headers: &HeaderMap) -> Language {
+    pub(super) fn language(&self, headers: HeaderView<'_>) -> Language {
         language::of_headers(headers, self.config.page.language)
     }
 
     /// Returns the visitor's code: of the new ticket, or of the one that came.
     pub(super) fn reference(
         &self,
-        headers: &HeaderMap,
+        headers: HeaderView<'_>,
         ticket: Option<&str>,
     ) -> Option<VisitorCode> {
         let visitor = match ticket {

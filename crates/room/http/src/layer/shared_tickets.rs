@@ -4,12 +4,12 @@ use std::net::IpAddr;
 
 use anteroom_node::{Outcome, Pass};
 use anteroom_room::ticket_addresses::{Network, Seen, TicketAddresses};
-use http::Request;
 use parking_lot::Mutex;
 
-use super::decision::{decide_with_tickets, decide_without_ticket, intent_of};
+use super::decision::{BegunHere, decide_with_tickets, decide_without_ticket, intent_of};
 use super::route_table::RoomRoute;
 use crate::waiting::RequestKind;
+use anteroom_proxy::request_view::RequestView;
 
 /// Most tickets in memory, of all rooms: 13.5 MiB.
 const TICKETS_MAX: usize = 65_536;
@@ -72,18 +72,25 @@ impl SharedTickets {
     pub(super) async fn decide(
         &self,
         route: &RoomRoute,
-        request: &Request<()>,
-        address: IpAddr,
+        request: &RequestView<'_>,
         kind: RequestKind,
+        begun: Option<BegunHere>,
     ) -> Outcome {
         let max_addresses = route.room.config().max_addresses_per_ticket;
-        let intent = intent_of(request);
-        let outcome = decide_with_tickets(route, request, Some(kind), intent).await;
+        let intent = intent_of(request.is_over_limit);
+        let outcome = decide_with_tickets(route, request, Some(kind), intent, begun).await;
         match &outcome {
-            Outcome::Pass(pass) if self.is_above(route, pass, address, max_addresses) => {
-                decide_without_ticket(route, request, Some(kind), intent).await
+            Outcome::Pass(pass)
+                if self.is_above(route, pass, request.client.address, max_addresses) =>
+            {
+                decide_without_ticket(route, request, kind, intent).await
             }
             _ => outcome,
         }
+    }
+
+    /// Counts the network of a request that passes in a room without a maximum.
+    pub(super) fn note(&self, route: &RoomRoute, request: &RequestView<'_>, pass: &Pass) {
+        self.is_above(route, pass, request.client.address, None);
     }
 }

@@ -5,7 +5,7 @@
 
 use anteroom_proxy::header_view::HeaderView;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONNECTION, UPGRADE};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
+use http::{HeaderName, Method};
 
 /// Use that a browser makes of the response. Only browsers send it, over HTTPS or to localhost.
 pub(super) const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
@@ -72,14 +72,14 @@ impl RequestKind {
     /// Whether a window shows the response to this request now. A script that gets a page throws it
     /// away, HEAD has none, and a page that was fetched in advance may never be shown.
     #[must_use]
-    pub(crate) fn is_shown<B>(self, request: &Request<B>) -> bool {
+    pub(crate) fn is_shown(self, method: &Method, headers: HeaderView<'_>) -> bool {
         let is_in_advance = || {
-            let purposes = [SEC_PURPOSE, PURPOSE].map(|name| request.headers().get(name));
-            let is_prefetch = |value: &HeaderValue| value.as_bytes().starts_with(b"prefetch");
+            let purposes = [SEC_PURPOSE, PURPOSE].map(|name| headers.get(&name));
+            let is_prefetch = |value: &[u8]| value.starts_with(b"prefetch");
             purposes.into_iter().flatten().any(is_prefetch)
         };
         matches!(self, Self::Page | Self::PageAfterPost)
-            && request.method() != Method::HEAD
+            && *method != Method::HEAD
             && !is_in_advance()
     }
 
@@ -129,8 +129,8 @@ fn accepts_exactly_json(headers: HeaderView<'_>) -> bool {
 
 /// Whether the client can read gzip. A proxy on the way that can only forward it has said so too.
 #[must_use]
-pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
-    names(headers.into(), &ACCEPT_ENCODING, b"gzip")
+pub(crate) fn accepts_gzip(headers: HeaderView<'_>) -> bool {
+    names(headers, &ACCEPT_ENCODING, b"gzip")
 }
 
 /// Whether `Accept` names this media type.
@@ -168,6 +168,8 @@ fn tokens<'a>(headers: HeaderView<'a>, name: &HeaderName) -> impl Iterator<Item 
 
 #[cfg(test)]
 mod tests {
+    use http::{HeaderMap, HeaderValue};
+
     use super::*;
 
     const BROWSER: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
@@ -238,14 +240,11 @@ mod tests {
     #[test]
     fn a_page_is_shown_only_in_a_window() {
         let is_shown = |method: &str, name: &'static str, value: &'static str| {
-            let mut request = Request::new(());
-            *request.method_mut() = method.parse().unwrap();
-            let accept = HeaderValue::from_static(BROWSER);
-            request.headers_mut().insert(ACCEPT, accept);
-            request
-                .headers_mut()
-                .insert(name, HeaderValue::from_static(value));
-            RequestKind::of(request.method(), request.headers(), true).is_shown(&request)
+            let method = method.parse().unwrap();
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT, HeaderValue::from_static(BROWSER));
+            headers.insert(name, HeaderValue::from_static(value));
+            RequestKind::of(&method, &headers, true).is_shown(&method, (&headers).into())
         };
         assert!(is_shown("GET", "sec-fetch-mode", "navigate"));
         assert!(is_shown("POST", "sec-fetch-mode", "navigate"));
@@ -357,14 +356,14 @@ mod tests {
         let check = |value: &'static str, expected| {
             let mut headers = HeaderMap::new();
             headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(value));
-            assert_eq!(accepts_gzip(&headers), expected, "{value}");
+            assert_eq!(accepts_gzip((&headers).into()), expected, "{value}");
         };
         check("gzip, deflate, br, zstd", true);
         check("br;q=1.0, GZIP;q=0.8", true);
         check("identity", false);
         check("gzip;q=0", false);
         check("xgzip", false);
-        assert!(!accepts_gzip(&HeaderMap::new()));
+        assert!(!accepts_gzip((&HeaderMap::new()).into()));
     }
 
     #[test]

@@ -6,10 +6,11 @@
 use std::borrow::Cow;
 
 use anteroom_config::language::Language;
+use anteroom_proxy::header_view::HeaderView;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, HeaderValue, LOCATION, REFERER};
 use http::uri::PathAndQuery;
-use http::{HeaderMap, Response, StatusCode, Uri};
+use http::{Response, StatusCode, Uri};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 use super::languages_page;
@@ -49,7 +50,7 @@ impl Choice {
     /// Reads the query of a form (without `?`). Without a path in it, `Referer` is used if its host
     /// is `host`, that of the request. Returns `None` without a language of ours.
     #[must_use]
-    pub(crate) fn of(query: &str, headers: &HeaderMap, host: &str) -> Option<Self> {
+    pub(crate) fn of(query: &str, headers: HeaderView<'_>, host: &str) -> Option<Self> {
         let language = Language::of_tag(&field(query, "to")?)?;
         let back = back_of(query, headers, host);
         Some(Self { language, back })
@@ -57,7 +58,7 @@ impl Choice {
 }
 
 /// Returns the way back to the page.
-fn back_of(query: &str, headers: &HeaderMap, host: &str) -> String {
+fn back_of(query: &str, headers: HeaderView<'_>, host: &str) -> String {
     let back = field(query, "back").filter(|back| !back.is_empty());
     let back = back.or_else(|| referer(headers, host));
     safe_target(back.as_deref().unwrap_or(FRONT)).into_owned()
@@ -85,7 +86,7 @@ pub(super) fn query_of(room: &str, language: Language, back: &str) -> String {
 #[must_use]
 pub(crate) fn languages(
     query: &str,
-    headers: &HeaderMap,
+    headers: HeaderView<'_>,
     host: &str,
     default: Language,
 ) -> Option<Response<Bytes>> {
@@ -106,8 +107,8 @@ fn decoded(value: &str) -> Option<String> {
 }
 
 /// Returns the path and query of the page that led here, if it is on this host.
-pub(crate) fn referer(headers: &HeaderMap, host: &str) -> Option<String> {
-    let from: Uri = headers.get(REFERER)?.to_str().ok()?.parse().ok()?;
+pub(crate) fn referer(headers: HeaderView<'_>, host: &str) -> Option<String> {
+    let from: Uri = headers.text(&REFERER)?.parse().ok()?;
     let is_here = from
         .authority()
         .is_some_and(|authority| authority.as_str().eq_ignore_ascii_case(host));
@@ -151,6 +152,8 @@ pub(crate) fn redirect_back(back: &str) -> Response<Bytes> {
 
 #[cfg(test)]
 mod tests {
+    use http::{HeaderMap, HeaderValue};
+
     use super::*;
 
     fn headers(lines: &[(http::HeaderName, &str)]) -> HeaderMap {
@@ -164,7 +167,7 @@ mod tests {
     #[track_caller]
     fn check_back(query: &str, referer: Option<&str>, expected: &str) {
         let lines = referer.map(|from| (REFERER, from));
-        let choice = Choice::of(query, &headers(lines.as_slice()), "shop.example");
+        let choice = Choice::of(query, (&headers(lines.as_slice())).into(), "shop.example");
         assert_eq!(choice.unwrap().back, expected, "{query} {referer:?}");
     }
 
@@ -228,21 +231,30 @@ mod tests {
     #[test]
     fn a_query_without_a_known_language_is_no_choice() {
         for query in ["", "to=", "to=tlh", "back=%2F", "to=de%00"] {
-            assert_eq!(Choice::of(query, &HeaderMap::new(), "a"), None, "{query}");
+            assert_eq!(
+                Choice::of(query, (&HeaderMap::new()).into(), "a"),
+                None,
+                "{query}"
+            );
         }
     }
 
     #[test]
     fn the_page_has_a_link_for_each_language_that_leads_back_with_the_fragment() {
         let query = "room=shop&lang=de&back=%2Flamps%3Fa%3D1%23third";
-        let page = languages(query, &HeaderMap::new(), "shop.example", Language::English);
+        let page = languages(
+            query,
+            (&HeaderMap::new()).into(),
+            "shop.example",
+            Language::English,
+        );
         let page = String::from_utf8(page.unwrap().body().to_vec()).unwrap();
         assert_eq!(page.matches(" hreflang=").count(), 18);
         let link = "?room=shop&amp;to=fr&amp;back=%2Flamps%3Fa%3D1%23third\"";
         assert!(page.contains(link), "{page}");
         assert!(page.contains("<html lang=\"de\""));
         let chosen = format!("{query}&to=fr");
-        assert!(languages(&chosen, &HeaderMap::new(), "a", Language::English).is_none());
+        assert!(languages(&chosen, (&HeaderMap::new()).into(), "a", Language::English).is_none());
         check_back(
             "to=fr&back=%2Flamps%3Fa%3D1%23third",
             None,
@@ -252,7 +264,7 @@ mod tests {
 
     #[test]
     fn the_response_is_a_redirect_that_is_not_cached() {
-        let choice = Choice::of("to=de&back=%2Flamps", &HeaderMap::new(), "a").unwrap();
+        let choice = Choice::of("to=de&back=%2Flamps", (&HeaderMap::new()).into(), "a").unwrap();
         let response = redirect_back(&choice.back);
         assert_eq!(response.status(), 303);
         assert_eq!(response.headers()[LOCATION], "/lamps");

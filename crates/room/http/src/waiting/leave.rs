@@ -4,9 +4,10 @@
 //! after the end, by GET. That changes nothing.
 
 use anteroom_config::language::Language;
+use anteroom_proxy::header_view::HeaderView;
 use bytes::Bytes;
 use http::header::{HOST, ORIGIN};
-use http::{HeaderMap, HeaderName, Response, Uri};
+use http::{HeaderName, Response, Uri};
 
 use super::language_form::{field, redirect_back, safe_target};
 use super::notice_page::{Notice, respond};
@@ -17,16 +18,17 @@ pub(crate) const PATH: &str = "/.well-known/anteroom/leave";
 
 /// Whether a form of this site sent the request. Another site must not end anybody's wait.
 #[must_use]
-pub(crate) fn is_of_this_site(headers: &HeaderMap, host: &str) -> bool {
+pub(crate) fn is_of_this_site(headers: HeaderView<'_>, host: &str) -> bool {
     const SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
-    if let Some(site) = headers.get(SITE) {
-        return site == "same-origin";
+    if let Some(site) = headers.get(&SITE) {
+        return site == b"same-origin";
     }
     // Browsers over plain HTTP send only this one.
-    let origin = headers.get(ORIGIN).and_then(|origin| origin.to_str().ok());
-    let authority = origin.and_then(|origin| origin.parse::<Uri>().ok());
+    let authority = headers
+        .text(&ORIGIN)
+        .and_then(|origin| origin.parse::<Uri>().ok());
     let authority = authority.as_ref().and_then(Uri::authority);
-    let typed = headers.get(HOST).and_then(|host| host.to_str().ok());
+    let typed = headers.text(&HOST);
     authority.is_some_and(|authority| {
         let is = |host: &str| authority.as_str().eq_ignore_ascii_case(host);
         is(host) || typed.is_some_and(is)
@@ -60,7 +62,7 @@ pub(crate) fn left(query: &str, host: &str, language: Language) -> Response<Byte
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
+    use http::{HeaderMap, HeaderValue};
 
     use super::*;
 
@@ -69,7 +71,7 @@ mod tests {
         let check = |name: &'static str, value: &'static str, expected| {
             let mut headers = HeaderMap::new();
             headers.insert(name, HeaderValue::from_static(value));
-            let found = is_of_this_site(&headers, "shop.example");
+            let found = is_of_this_site((&headers).into(), "shop.example");
             assert_eq!(found, expected, "{name}: {value}");
         };
         check("sec-fetch-site", "same-origin", true);
@@ -78,7 +80,7 @@ mod tests {
         check("origin", "https://shop.example", true);
         check("origin", "https://evil.example", false);
         check("origin", "null", false);
-        assert!(!is_of_this_site(&HeaderMap::new(), "shop.example"));
+        assert!(!is_of_this_site((&HeaderMap::new()).into(), "shop.example"));
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Decisions for gateways without rooms: every request passes.
 
 use anteroom_proxy::body::Body;
-use anteroom_proxy::fast_path::{PassAtOnce, PassedRequest, RequestView};
+use anteroom_proxy::fast_path::{AtOnce, DecideAtOnce, PassedRequest};
 use anteroom_proxy::request_context::Upstream;
+use anteroom_proxy::request_view::RequestView;
 use anteroom_proxy::reverse_proxy::OriginOutcome;
 use http::{HeaderValue, Response, StatusCode};
 
@@ -19,12 +20,16 @@ pub(crate) struct Direct {
     pub(crate) shows_outcome: bool,
 }
 
-impl PassAtOnce for Direct {
+impl DecideAtOnce for Direct {
     type Passed = Self;
 
-    fn pass_at_once(&self, request: &RequestView<'_>) -> Option<Self> {
+    fn decide_at_once(&self, request: &RequestView<'_>) -> AtOnce<Self> {
         let may_pass = self.upstream.group.takes_plain_http1();
-        (may_pass && self.unknown != Some(request.path)).then(|| self.clone())
+        if may_pass && self.unknown != Some(request.path) {
+            AtOnce::Pass(self.clone())
+        } else {
+            AtOnce::layers()
+        }
     }
 }
 
@@ -34,6 +39,10 @@ impl PassedRequest for Direct {
     }
 
     fn write_headers(&self, _: &mut Vec<u8>) {}
+
+    fn changes_response(&self) -> bool {
+        false
+    }
 
     fn handle_response(&mut self, _: StatusCode, lines: &mut Vec<u8>) {
         if self.shows_outcome {

@@ -14,6 +14,7 @@ mod lifecycle;
 mod limited;
 mod loops;
 mod outcomes;
+mod own_answers;
 mod rate_limits;
 mod retries;
 mod short_bodies;

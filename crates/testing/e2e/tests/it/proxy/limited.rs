@@ -46,12 +46,17 @@ impl Site {
 
     /// Returns how many requests took the fast path to the origin.
     async fn forwarded(&self) -> u64 {
-        let sample = "anteroom_fast_path_requests_total{outcome=\"forwarded\"}";
-        let count = self.metric(sample).await;
+        self.on_fast_path("forwarded").await
+    }
+
+    /// Returns how many requests had this outcome on the fast path.
+    pub(crate) async fn on_fast_path(&self, outcome: &str) -> u64 {
+        let sample = format!("anteroom_fast_path_requests_total{{outcome=\"{outcome}\"}}");
+        let count = self.metric(&sample).await;
         count.map_or(0, |count| count.parse().unwrap())
     }
 
-    async fn metric(&self, sample: &str) -> Option<String> {
+    pub(crate) async fn metric(&self, sample: &str) -> Option<String> {
         let metrics = self.operators("/metrics").await;
         let found = metrics.lines().find_map(|line| line.strip_prefix(sample));
         found.map(|value| value.trim().to_owned())

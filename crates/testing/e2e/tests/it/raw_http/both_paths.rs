@@ -77,7 +77,6 @@ impl Stage {
 async fn serve(mut wire: Wire, seen: Arc<Mutex<Vec<String>>>, scripted: Arc<Mutex<Scripted>>) {
     while let Some(head) = wire.try_read_until("\r\n\r\n").await {
         let is_next = head.contains(" /next ");
-        seen.lock().push(head.clone());
         // The body, as a message of its own.
         let message = Message::of_head(&head);
         let length = message.value("content-length");
@@ -87,8 +86,9 @@ async fn serve(mut wire: Wire, seen: Arc<Mutex<Vec<String>>>, scripted: Arc<Mute
             (None, Some(length)) => wire.try_read(length).await,
             (None, None) => Some(String::new()),
         };
+        // A request whose body breaks off may get here or not, and even after its case.
         let Some(body) = body else { return };
-        seen.lock().push(format!("body {body:?}\r\n\r\n"));
+        seen.lock().extend([head, format!("body {body:?}\r\n\r\n")]);
         if is_next {
             // The next case begins on a new connection, so that no request is sent again.
             wire.send(
