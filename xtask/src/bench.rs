@@ -264,10 +264,7 @@ fn build_all<const N: usize>(
     profile: &str,
     programs: [&Program; N],
 ) -> anyhow::Result<[PathBuf; N]> {
-    let mut arguments = vec!["build", "--profile", profile];
-    for program in programs {
-        arguments.extend(["--package", program.package, "--bin", program.name]);
-    }
+    let mut arguments = build_arguments(profile, &programs);
     arguments.push("--message-format=json-render-diagnostics");
     let messages = cargo::read(&arguments)?;
     let paths = programs.map(|program| executable(&messages, program.name));
@@ -276,6 +273,15 @@ fn build_all<const N: usize>(
         "cargo build reported no program"
     );
     Ok(paths.map(Option::unwrap_or_default))
+}
+
+/// Returns the arguments of Cargo that build programs in one go.
+fn build_arguments<'a>(profile: &'a str, programs: &[&'a Program]) -> Vec<&'a str> {
+    let mut arguments = vec!["build", "--profile", profile];
+    for program in programs {
+        arguments.extend(["--package", program.package, "--bin", program.name]);
+    }
+    arguments
 }
 
 /// Returns the path of a program in the messages of a build.

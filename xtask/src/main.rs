@@ -7,6 +7,7 @@
     reason = "a command line program for developers prints to standard output"
 )]
 
+mod ahead;
 mod bench;
 mod cargo;
 mod cluster;

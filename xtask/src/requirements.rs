@@ -244,6 +244,20 @@ pub(crate) fn ensure(needs: &[Requirement]) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Returns the commands that build those of `needs` that are missing and come as source.
+pub(crate) fn builds(needs: &[Requirement]) -> Vec<Vec<String>> {
+    let missing = missing(needs);
+    let commands = missing.iter().filter_map(|need| match need.package {
+        Package::Crate {
+            name,
+            folder,
+            arguments,
+        } => Some(cargo_install(name, folder, arguments)),
+        Package::Apt { .. } | Package::Component(_) | Package::Wheel { .. } => None,
+    });
+    commands.collect()
+}
+
 fn missing(needs: &[Requirement]) -> Vec<Requirement> {
     let is_missing = |need: &&Requirement| match need.package {
         Package::Apt { .. } => !is_on_path(need.binary),
@@ -300,13 +314,7 @@ fn install_commands(
                 name,
                 folder,
                 arguments,
-            } => {
-                let folder = root().join(folder).display().to_string();
-                let mut install = words(&["cargo", "install", "--locked", name]);
-                install.extend(words(arguments));
-                install.extend(words(&["--root", &folder]));
-                commands.push(install);
-            }
+            } => commands.push(cargo_install(name, folder, arguments)),
             Package::Apt {
                 debian,
                 ubuntu,
@@ -350,6 +358,15 @@ fn install_commands(
     // After the installation of pip.
     commands.extend(wheels);
     Ok(commands)
+}
+
+/// Returns the command that builds a program of crates.io and installs it into a folder.
+fn cargo_install(name: &str, folder: &str, arguments: &[&str]) -> Vec<String> {
+    let folder = root().join(folder).display().to_string();
+    let mut install = words(&["cargo", "install", "--locked", name]);
+    install.extend(words(arguments));
+    install.extend(words(&["--root", &folder]));
+    install
 }
 
 /// Returns the command that installs exactly the packages in `file`: pip rejects other digests.

@@ -21,6 +21,8 @@ pub(crate) struct Run {
     pub(crate) counters: TestCounts,
     /// Descriptions of what the scope excludes.
     pub(crate) left_out: Vec<String>,
+    /// Commands that build what later steps need.
+    pub(crate) builds: Vec<Vec<String>>,
 }
 
 impl Run {
@@ -29,6 +31,7 @@ impl Run {
             scope,
             counters: TestCounts::default(),
             left_out: Vec::new(),
+            builds: Vec::new(),
         }
     }
 }

@@ -8,6 +8,7 @@ use std::thread;
 
 use anyhow::{Context as _, bail, ensure};
 
+use crate::ahead::Ahead;
 use crate::counters::run_counted;
 use crate::requirements::{
     CARGO_DENY, CHROMEDRIVER, CHROMIUM, CLIPPY, COUNTERS, CXX, ENVOY, GIT, HAPROXY, MAKE, MDBOOK,
@@ -142,7 +143,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         group: "cost",
-        name: "counts",
+        name: bench::counts::STEP,
         finds: "requests that cost more instructions, allocations or system calls than the \
                 committed figures say",
         needs: &COUNTERS,
@@ -242,7 +243,13 @@ fn tests(run: &mut Run) -> anyhow::Result<Outcome> {
     let threads = format!("--test-threads={threads}");
     let nextest = ["nextest", "run", "--workspace", &threads];
     match run.scope {
-        Scope::All => test_step(&[&nextest[..], &["--profile", "all"]].concat(), run),
+        Scope::All => {
+            cargo::run(&[&nextest[..], &["--no-run"]].concat())?;
+            let ahead = Ahead::start(std::mem::take(&mut run.builds));
+            let outcome = test_step(&[&nextest[..], &["--profile", "all"]].concat(), run);
+            ahead.finish();
+            outcome
+        }
         Scope::Usual => {
             let outcome = test_step(&nextest, run)?;
             let left_out = cargo::read(&[

@@ -12,6 +12,7 @@ use anyhow::bail;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
+use crate::ahead;
 use crate::counters::TestCounts;
 use crate::requirements;
 use crate::step::{Outcome, Run, Scope, Step};
@@ -119,8 +120,11 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
 
 /// Runs steps group by group, until a group has failed.
 fn run_steps(steps: &[&Step], report: &mut Report) {
+    let mut later = steps;
     for group in steps.chunk_by(|a, b| a.group == b.group) {
         for step in group {
+            later = &later[1..];
+            report.run.builds = ahead::commands(later);
             run_step(step, report);
         }
         if !report.failed.is_empty() {

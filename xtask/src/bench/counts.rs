@@ -8,7 +8,7 @@ use std::process::Command;
 use anyhow::{Context, ensure};
 use clap::Args;
 
-use super::{GATEWAY, RACE, build, build_all};
+use super::{GATEWAY, RACE, build, build_all, build_arguments};
 use crate::requirements;
 use crate::step::Outcome;
 use crate::workspace::root;
@@ -21,6 +21,9 @@ const SHIPPED: &str = "dist";
 /// Profile of the committed figures, which the build server has built anyway. The file names it,
 /// too.
 const COMPARED: &str = "release";
+
+/// Name of the step of the tests.
+pub(crate) const STEP: &str = "counts";
 
 /// Option of the program that names the gateway.
 const GATEWAY_OPTION: &str = "--anteroom";
@@ -68,6 +71,13 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
         .context("starting anteroom-bench-gateway")?;
     ensure!(status.success(), "anteroom-bench-gateway failed ({status})");
     Ok(())
+}
+
+/// Returns the command that builds what [`check`] runs.
+pub(crate) fn build_command() -> Vec<String> {
+    let arguments = build_arguments(COMPARED, &[&RACE, &GATEWAY]);
+    let words = ["cargo"].into_iter().chain(arguments);
+    words.map(str::to_owned).collect()
 }
 
 /// Compares the counts with the committed figures.
