@@ -1,8 +1,6 @@
 //! Decisions of all layers that need no future, for the fast path of the proxy.
 
-use std::cell::Cell;
-
-use anteroom_limit_http::{AllowedRequest, RateLimitLayer};
+use anteroom_limit_http::{AllowedRequest, LimitDecision, RateLimitLayer};
 use anteroom_proxy::body::Body;
 use anteroom_proxy::fast_path::{AtOnce, DecideAtOnce, PassedRequest};
 use anteroom_proxy::request_context::Upstream;
@@ -32,29 +30,22 @@ pub struct PassedAll {
 impl DecideAtOnce for Decider {
     type Passed = PassedAll;
 
-    /// A limit counts a request before its room is asked. Here the room comes first: that a visitor
-    /// is active can be withdrawn. Other visitors are decided about only where no limit is.
+    /// Limits come first, as in the layers.
     fn decide_at_once(&self, request: &RequestView<'_>) -> AtOnce<PassedAll> {
-        let is_free = Cell::new(false);
-        let begins = || {
-            is_free.set(self.limits.covers_none(request));
-            is_free.get()
+        let mut limits = match self.limits.decide_at_once(request) {
+            LimitDecision::Allowed(limits) => limits,
+            LimitDecision::Rejected(response) => return AtOnce::Respond(response),
+            LimitDecision::Later => return AtOnce::layers(),
         };
-        let room = match self.rooms.decide_at_once(request, begins) {
-            AtOnce::Pass(room) => room,
-            AtOnce::Respond(response) => return AtOnce::Respond(response),
-            AtOnce::Layers(begun) => return AtOnce::Layers(begun),
-        };
-        let allowed = if is_free.get() {
-            Some(AllowedRequest::default())
-        } else {
-            self.limits.allow_at_once(request)
-        };
-        match allowed {
-            Some(limits) => AtOnce::Pass(PassedAll { limits, room }),
-            None => {
-                room.withdraw();
-                AtOnce::layers()
+        match self.rooms.decide_at_once(request) {
+            AtOnce::Pass(room) => AtOnce::Pass(PassedAll { limits, room }),
+            AtOnce::Respond(mut response) => {
+                limits.add_headers(response.headers_mut());
+                AtOnce::Respond(response)
+            }
+            AtOnce::Layers(mut begun) => {
+                limits.mark(&mut begun);
+                AtOnce::Layers(begun)
             }
         }
     }

@@ -15,12 +15,15 @@ use std::time::Duration;
 use anteroom_proxy::access_log::{self, AccessLine};
 use anteroom_proxy::body::{Body, ResponseBody};
 use anteroom_proxy::request_context::{CannotQueue, RequestContext};
+use anteroom_proxy::request_view::RequestView;
 use arc_swap::Guard;
 use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, SET_COOKIE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use pin_project_lite::pin_project;
+use tracing::error;
 
+use crate::at_once::AllowedRequest;
 use crate::counters::Event;
 use crate::limited_request::{EarlyRejection, LimitedRequest, RequestAction};
 use crate::limiter::Limiter;
@@ -147,14 +150,21 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, request: Request<B>) -> Self::Future {
+    fn call(&mut self, mut request: Request<B>) -> Self::Future {
+        // Decided about on the fast path.
+        if let Some(allowed) = request.extensions_mut().remove::<AllowedRequest>() {
+            return Limited::passing(self.inner.call(request), allowed.into_headers());
+        }
         let plan = self.limiter.plan();
         if plan.limits.is_empty() {
             return Limited::passing(self.inner.call(request), HeaderValues::default());
         }
-        let mut limited = match LimitedRequest::of(&self.limiter, &plan, &request) {
-            Ok(limited) => limited,
+        let view = match view_of(&request) {
+            Ok(view) => view,
             Err(status) => return Limited::rejected(bare(status)),
+        };
+        let Some(mut limited) = LimitedRequest::of_view(&self.limiter, &plan, &view) else {
+            return Limited::rejected(bare(StatusCode::BAD_REQUEST));
         };
         match limited.decide_now(&self.limiter) {
             Some(RequestAction::Allow(_)) => {
@@ -162,7 +172,7 @@ where
                 let headers = HeaderValues::of(&limited.outcomes(), || self.limiter.wall_seconds());
                 Limited::passing(self.inner.call(request), headers)
             }
-            Some(_) => Limited::rejected(reject(&limited, &self.limiter, &request)),
+            Some(_) => Limited::rejected(reject(&limited, &self.limiter, &view)),
             None => {
                 drop(limited);
                 self.defer(Guard::into_inner(plan), request)
@@ -193,18 +203,24 @@ impl<S: Clone> RateLimited<S> {
 async fn serve<S, B, R>(
     limiter: Arc<Limiter>,
     plan: Arc<Plan>,
-    mut request: Request<B>,
+    request: Request<B>,
     mut inner: S,
 ) -> Response<R>
 where
     S: tower::Service<Request<B>, Response = Response<R>, Error = Infallible>,
     R: ResponseBody,
 {
-    let mut limited = match LimitedRequest::of(&limiter, &plan, &request) {
-        Ok(limited) => limited,
+    // The body need not be `Sync`, so no reference to it may cross an await point.
+    let (head, body) = request.into_parts();
+    let head = Request::from_parts(head, ());
+    let view = match view_of(&head) {
+        Ok(view) => view,
         Err(status) => return bare(status),
     };
-    let mut delayed = DelayedRequest::of(&request);
+    let Some(mut limited) = LimitedRequest::of_view(&limiter, &plan, &view) else {
+        return bare(StatusCode::BAD_REQUEST);
+    };
+    let mut delayed = DelayedRequest::of(&view);
     let action = limited.decide(&limiter).await;
     if let RequestAction::Allow(after) = action
         && !after.is_zero()
@@ -213,9 +229,10 @@ where
     }
     delayed.end();
     match action {
-        RequestAction::Reject => reject(&limited, &limiter, &request),
+        RequestAction::Reject => reject(&limited, &limiter, &view),
         RequestAction::Allow(after) => {
             limited.count_allowed(&limiter, after);
+            let request = head.map(|()| body);
             let Ok(mut response) = inner.call(request).await;
             rate_limit_headers::add(response.headers_mut(), &limited.outcomes(), || {
                 limiter.wall_seconds()
@@ -223,7 +240,9 @@ where
             response
         }
         RequestAction::Queue => {
+            let mut request = head.map(|()| body);
             let accept = request.headers().get(ACCEPT).cloned();
+            let accept = accept.as_ref().and_then(|accept| accept.to_str().ok());
             let is_head = request.method() == Method::HEAD;
             if let Some(context) = RequestContext::of_mut(&mut request) {
                 context.is_over_limit = true;
@@ -233,7 +252,7 @@ where
                 limited.count_over_limit(Event::Wait);
                 return response;
             }
-            let mut rejected = over_limit(&limited, &limiter, accept.as_ref());
+            let mut rejected = over_limit(&limited, &limiter, accept);
             for cookie in response.headers().get_all(SET_COOKIE) {
                 rejected.headers_mut().append(SET_COOKIE, cookie.clone());
             }
@@ -247,17 +266,17 @@ where
 struct DelayedRequest(Option<LeftClient>);
 
 struct LeftClient {
-    client: Option<IpAddr>,
+    client: IpAddr,
     method: Method,
     path: String,
 }
 
 impl DelayedRequest {
-    fn of<B>(request: &Request<B>) -> Self {
+    fn of(request: &RequestView<'_>) -> Self {
         Self(access_log::is_enabled().then(|| LeftClient {
-            client: RequestContext::of(request).map(|context| context.client.address),
-            method: request.method().clone(),
-            path: access_log::printable(request.uri().path()).into_owned(),
+            client: request.client.address,
+            method: request.method.clone(),
+            path: access_log::printable(request.path).into_owned(),
         }))
     }
 
@@ -271,7 +290,7 @@ impl Drop for DelayedRequest {
     fn drop(&mut self) {
         if let Some(left) = &self.0 {
             access_log::write(&AccessLine {
-                client: left.client,
+                client: Some(left.client),
                 is_client_gone: Some(true),
                 ..AccessLine::new(left.method.as_str(), &left.path, "over_limit")
             });
@@ -280,12 +299,12 @@ impl Drop for DelayedRequest {
 }
 
 /// Returns the response to a rejected request.
-fn reject<B, R: ResponseBody>(
+pub(crate) fn reject<R: ResponseBody>(
     limited: &LimitedRequest<'_>,
     limiter: &Limiter,
-    request: &Request<B>,
+    request: &RequestView<'_>,
 ) -> Response<R> {
-    let accept = request.headers().get(ACCEPT);
+    let accept = request.headers.text(&ACCEPT);
     let response = match limited.early_rejection {
         Some(EarlyRejection::MissingKey(limit)) => {
             limited.count_over_limit(Event::Reject);
@@ -302,14 +321,14 @@ fn reject<B, R: ResponseBody>(
             over_limit(limited, limiter, accept)
         }
     };
-    own(response, request.method() == Method::HEAD)
+    own(response, *request.method == Method::HEAD)
 }
 
 /// Returns the response to a request that is over its limits.
 fn over_limit(
     limited: &LimitedRequest<'_>,
     limiter: &Limiter,
-    accept: Option<&HeaderValue>,
+    accept: Option<&str>,
 ) -> Response<Bytes> {
     limited.count_over_limit(Event::Reject);
     let mut response = too_many_requests::over_limit(&limited.outcomes(), accept, rand::random());
@@ -330,6 +349,18 @@ fn own<R: ResponseBody>(response: Response<Bytes>, is_head: bool) -> Response<R>
         }
     };
     response.map(|bytes| R::from_own(body(bytes)))
+}
+
+/// Returns the view of a request.
+///
+/// # Errors
+///
+/// The status of the response to a request without a context.
+fn view_of<B>(request: &Request<B>) -> Result<RequestView<'_>, StatusCode> {
+    RequestView::of(request).ok_or_else(|| {
+        error!("request rejected: it carries no client address");
+        StatusCode::INTERNAL_SERVER_ERROR
+    })
 }
 
 /// Returns a response without a body, for malformed requests.

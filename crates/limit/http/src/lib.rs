@@ -33,7 +33,7 @@ mod stores;
 mod tokens;
 mod too_many_requests;
 
-pub use at_once::AllowedRequest;
+pub use at_once::{AllowedRequest, LimitDecision};
 pub use client_status::ClientStatus;
 pub use counters::Event;
 pub use layer::{Limited, RateLimitLayer, RateLimited};

@@ -11,12 +11,10 @@ use anteroom_limit::time::DurationUs;
 use anteroom_limit::verdict::{Outcome, Verdict};
 use anteroom_proxy::access_log::{self, AccessLine};
 use anteroom_proxy::path::Readings;
-use anteroom_proxy::request_context::RequestContext;
 use anteroom_proxy::request_view::RequestView;
-use http::{Request, StatusCode};
+use http::StatusCode;
 use smallvec::SmallVec;
 use tokio::time::Instant;
-use tracing::error;
 
 use crate::acquisition::{AcquireOutcome, Acquisition};
 use crate::client_key::ClientRequest;
@@ -60,26 +58,6 @@ impl<'p> EarlyRejection<'p> {
     }
 }
 
-/// Returns the limits that cover a request.
-fn covering<'p>(
-    limiter: &Limiter,
-    plan: &'p Plan,
-    request: &RequestView<'_>,
-    readings: &Readings<'_>,
-) -> impl Iterator<Item = &'p Limit> {
-    let is_polling = limiter.is_polling(request.path);
-    let (method, host) = (request.method, request.client.host());
-    plan.limits.iter().filter(move |limit| {
-        (limit.counts_polling || !is_polling) && limit.covers.contain(method, host, readings)
-    })
-}
-
-/// Whether no limit covers a request. A malformed path belongs to nobody, and the layers reject it.
-pub(crate) fn is_uncovered(limiter: &Limiter, plan: &Plan, request: &RequestView<'_>) -> bool {
-    let readings = Readings::under(limiter.decoding(), request.path);
-    readings.is_ok_and(|readings| covering(limiter, plan, request, &readings).next().is_none())
-}
-
 /// Request with the limits that cover it.
 pub(crate) struct LimitedRequest<'p> {
     acquisition: Acquisition<'p>,
@@ -95,19 +73,6 @@ pub(crate) struct LimitedRequest<'p> {
 }
 
 impl<'p> LimitedRequest<'p> {
-    /// Finds the limits that cover a request.
-    pub(crate) fn of<B>(
-        limiter: &Limiter,
-        plan: &'p Plan,
-        request: &Request<B>,
-    ) -> Result<Self, StatusCode> {
-        let Some(view) = RequestView::of(request) else {
-            error!("request rejected: it carries no client address");
-            return Err(StatusCode::INTERNAL_SERVER_ERROR);
-        };
-        Self::of_view(limiter, plan, &view).ok_or(StatusCode::BAD_REQUEST)
-    }
-
     /// Finds the limits that cover a request; `None` if its path is malformed.
     pub(crate) fn of_view(
         limiter: &Limiter,
@@ -139,8 +104,14 @@ impl<'p> LimitedRequest<'p> {
             early_rejection: None,
             delayed: Duration::ZERO,
         };
-        let covering: SmallVec<[&'p Limit; 4]> =
-            covering(limiter, plan, request, &readings).collect();
+        let is_polling = limiter.is_polling(request.path);
+        let covering = plan.limits.iter().filter(|limit| {
+            (limit.counts_polling || !is_polling)
+                && limit
+                    .covers
+                    .contain(request.method, client.host(), &readings)
+        });
+        let covering: SmallVec<[&'p Limit; 4]> = covering.collect();
         limited.is_over_early = limited.is_over_before_tokens(&covering, &caller, limiter);
         if !limited.is_over_early {
             for limit in covering {
@@ -337,11 +308,10 @@ impl<'p> LimitedRequest<'p> {
     }
 
     /// Writes a line to the access log, because the layers behind this one do not see the request.
-    pub(crate) fn log<B>(&self, request: &Request<B>, status: StatusCode) {
+    pub(crate) fn log(&self, request: &RequestView<'_>, status: StatusCode) {
         if !access_log::is_enabled() {
             return;
         }
-        let context = RequestContext::of(request);
         let mut rejecting = self.acquisition.rejecting();
         let limit = match self.early_rejection {
             Some(early_rejection) => Some(early_rejection.limit()),
@@ -352,12 +322,12 @@ impl<'p> LimitedRequest<'p> {
             Some(EarlyRejection::MissingKey(_)) | None => "over_limit",
         };
         access_log::write(&AccessLine {
-            client: context.map(|context| context.client.address),
+            client: Some(request.client.address),
             status: Some(status.as_u16()),
             limit: limit.map(|limit| &*limit.name),
             ..AccessLine::new(
-                request.method().as_str(),
-                &access_log::printable(request.uri().path()),
+                request.method.as_str(),
+                &access_log::printable(request.path),
                 verdict,
             )
         });

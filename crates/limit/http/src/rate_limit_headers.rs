@@ -57,7 +57,7 @@ pub(crate) fn add(
 }
 
 /// Header values, computed before there is a response.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct HeaderValues {
     policies: Option<HeaderValue>,
     limits: Option<HeaderValue>,

@@ -26,7 +26,7 @@ const JITTER_PERCENT: u64 = 10;
 /// jitter.
 pub(crate) fn over_limit(
     outcomes: &[LimitOutcome<'_>],
-    accept: Option<&HeaderValue>,
+    accept: Option<&str>,
     chance: u64,
 ) -> Response<Bytes> {
     let rejecting = || outcomes.iter().filter(|one| !one.verdict.is_allowed());
@@ -44,11 +44,7 @@ pub(crate) fn over_limit(
 
 /// Returns the response to a request that cannot be counted. `chance` is a random number for the
 /// jitter.
-pub(crate) fn unavailable(
-    name: &str,
-    accept: Option<&HeaderValue>,
-    chance: u64,
-) -> Response<Bytes> {
+pub(crate) fn unavailable(name: &str, accept: Option<&str>, chance: u64) -> Response<Bytes> {
     let seconds = with_jitter(UNAVAILABLE_SECONDS, chance);
     let (kind, body) = if wants_html(accept) {
         let page = include_str!("../templates/unavailable.html");
@@ -107,8 +103,7 @@ fn with_jitter(seconds: u64, chance: u64) -> u64 {
 }
 
 /// Whether the client prefers HTML. Programs accept JSON, or anything.
-fn wants_html(accept: Option<&HeaderValue>) -> bool {
-    let accept = accept.and_then(|accept| accept.to_str().ok());
+fn wants_html(accept: Option<&str>) -> bool {
     accept.is_some_and(|accept| {
         let html = accept.find("text/html");
         let json = accept.find("json");

@@ -7,11 +7,10 @@ use crate::rate_limit_headers::tests::{admitted, outcome, rejected};
 
 fn response_to(
     outcomes: &[LimitOutcome<'_>],
-    accept: &'static str,
+    accept: &str,
     chance: u64,
 ) -> (Response<Bytes>, String) {
-    let accept = HeaderValue::from_static(accept);
-    let response = over_limit(outcomes, Some(&accept), chance);
+    let response = over_limit(outcomes, Some(accept), chance);
     let body = String::from_utf8(response.body().to_vec()).unwrap();
     (response, body)
 }

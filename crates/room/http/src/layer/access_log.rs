@@ -93,12 +93,6 @@ impl AccessEntry {
             .map(|ahead| ahead.saturating_add(1));
     }
 
-    /// Ends the line without writing or counting it: others decide about the request.
-    pub(super) fn withdraw(&mut self) {
-        self.counters = None;
-        self.is_logged = false;
-    }
-
     /// Sets the status of the response. Without one, the client disconnected first.
     pub(super) fn set_status(&mut self, status: StatusCode) {
         self.status = Some(status);

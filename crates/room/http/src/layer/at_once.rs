@@ -38,18 +38,14 @@ pub struct Passed {
 }
 
 impl WaitingRoomLayer {
-    /// Decides about a request. `may_begin` is asked before anything happens that cannot be
-    /// withdrawn: whether nothing else has to decide about the request.
-    pub fn decide_at_once(
-        &self,
-        request: &RequestView<'_>,
-        may_begin: impl FnOnce() -> bool,
-    ) -> AtOnce<Passed> {
+    /// Decides about a request.
+    #[must_use]
+    pub fn decide_at_once(&self, request: &RequestView<'_>) -> AtOnce<Passed> {
         let routes = self.gate.routes.load_full();
         let decision = if is_own_path(request.path) {
-            self.poll_at_once(&routes, request, may_begin)
+            self.poll_at_once(&routes, request)
         } else {
-            self.visit_at_once(routes, request, may_begin)
+            self.visit_at_once(routes, request)
         };
         decision.unwrap_or_else(AtOnce::layers)
     }
@@ -59,7 +55,6 @@ impl WaitingRoomLayer {
         &self,
         routes: Arc<RouteTable>,
         request: &RequestView<'_>,
-        may_begin: impl FnOnce() -> bool,
     ) -> Option<AtOnce<Passed>> {
         let readings = Readings::under(routes.decoding, request.path).ok()?;
         let found = routes.find_number(request.host, &readings).ok()?;
@@ -91,7 +86,7 @@ impl WaitingRoomLayer {
             Look::NotJoined => return None,
         };
         // A body would have to be read before a response.
-        if !request.is_read() || request.is_over_limit || !may_begin() {
+        if !request.is_read() || request.is_over_limit {
             return None;
         }
         let kind = kind_of(route, request);
@@ -120,14 +115,13 @@ impl WaitingRoomLayer {
         &self,
         routes: &RouteTable,
         request: &RequestView<'_>,
-        may_begin: impl FnOnce() -> bool,
     ) -> Option<AtOnce<Passed>> {
         let is_poll = request.path == position_endpoint::PATH && request.is_read();
         if !is_poll || position_endpoint::intent_of(request.query) != Intent::Poll {
             return None;
         }
         let route = own_paths::named(routes, request)?;
-        if route.room.config().suspended || !may_begin() {
+        if route.room.config().suspended {
             return None;
         }
         let tickets = cookies::values(request.headers, &route.cookie_name);
@@ -157,11 +151,6 @@ fn layers_with<P>(route: &RoomRoute, decision: Box<BegunDecision>) -> AtOnce<P> 
 }
 
 impl Passed {
-    /// Ends the decision without counting it: the layers decide about the request.
-    pub fn withdraw(mut self) {
-        self.access.withdraw();
-    }
-
     /// Returns the request of an active visitor.
     fn new(routes: &Arc<RouteTable>, number: usize, pass: Pass, request: &RequestView<'_>) -> Self {
         note_ticket(request, true);

@@ -20,38 +20,50 @@ pub(crate) struct Direct {
     pub(crate) shows_outcome: bool,
 }
 
-impl DecideAtOnce for Direct {
-    type Passed = Self;
+/// Path whose responses become maps of headers, whatever is in them.
+pub(crate) const MAPPED: &str = "/mapped";
 
-    fn decide_at_once(&self, request: &RequestView<'_>) -> AtOnce<Self> {
+/// Request that passes.
+pub(crate) struct Passed {
+    direct: Direct,
+    is_mapped: bool,
+}
+
+impl DecideAtOnce for Direct {
+    type Passed = Passed;
+
+    fn decide_at_once(&self, request: &RequestView<'_>) -> AtOnce<Passed> {
         let may_pass = self.upstream.group.takes_plain_http1();
         if may_pass && self.unknown != Some(request.path) {
-            AtOnce::Pass(self.clone())
+            AtOnce::Pass(Passed {
+                direct: self.clone(),
+                is_mapped: request.path == MAPPED,
+            })
         } else {
             AtOnce::layers()
         }
     }
 }
 
-impl PassedRequest for Direct {
+impl PassedRequest for Passed {
     fn upstream(&self) -> &Upstream {
-        &self.upstream
+        &self.direct.upstream
     }
 
     fn write_headers(&self, _: &mut Vec<u8>) {}
 
     fn changes_response(&self) -> bool {
-        false
+        self.is_mapped
     }
 
     fn handle_response(&mut self, _: StatusCode, lines: &mut Vec<u8>) {
-        if self.shows_outcome {
+        if self.direct.shows_outcome {
             lines.extend_from_slice(format!("{OUTCOME}: answered\r\n").as_bytes());
         }
     }
 
     async fn finish(&mut self, mut response: Response<Body>) -> Response<Body> {
-        if self.shows_outcome {
+        if self.direct.shows_outcome {
             add_outcome(&mut response);
         }
         response

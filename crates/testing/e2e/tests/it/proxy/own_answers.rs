@@ -143,10 +143,9 @@ async fn a_visitor_is_admitted_on_the_fast_path() {
     usual.gateway.stop_soon().await;
 }
 
-/// A room decides about new visitors after the limits. A limit that takes the layers must have
-/// counted before.
+/// A limit counts a request once, also if its room needs the layers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_a_limit_counts_a_new_visitor_takes_the_layers() {
+async fn a_limit_counts_new_visitors_and_rejects_them_without_the_layers() {
     let origin = Origin::start("one").await;
     let limit =
         "queue_all = true\n[[limit]]\nname = \"api\"\nlimit = \"2/h\"\nkey = \"client_address\"\n";
@@ -158,7 +157,30 @@ async fn where_a_limit_counts_a_new_visitor_takes_the_layers() {
         statuses.push(answered.head[9..12].to_owned());
     }
     assert_eq!(statuses, ["200", "200", "429"]);
-    assert_eq!(site.on_fast_path("layers").await, 3);
-    assert_eq!(site.on_fast_path("answered").await, 0);
+    for (method, lines) in [
+        ("HEAD", BROWSER),
+        ("GET", "Accept: application/json\r\n"),
+        ("DELETE", "Content-Length: 0\r\n"),
+    ] {
+        let answered = ask(&mut wire, method, "/", lines).await;
+        assert!(answered.head.contains("ratelimit: "), "{}", answered.head);
+        statuses.push(answered.head[9..12].to_owned());
+    }
+    assert_eq!(statuses[3..], ["429", "429", "429"]);
+    let layers = site.on_fast_path("layers").await;
+    assert_eq!(site.on_fast_path("answered").await + layers, 6);
+    assert!(
+        layers <= 2,
+        "those that a limit rejects never take the layers"
+    );
+    let counted = async |verdict: &str| {
+        let sample =
+            format!("anteroom_limit_requests_total{{limit=\"api\",verdict=\"{verdict}\"}}");
+        site.metric(&sample).await.unwrap()
+    };
+    assert_eq!(
+        (&*counted("allow").await, &*counted("reject").await),
+        ("2", "4")
+    );
     site.gateway.stop_soon().await;
 }

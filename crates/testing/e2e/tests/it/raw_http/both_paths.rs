@@ -14,6 +14,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config as Cases, TestRunner};
 use tokio::runtime::Runtime;
 
+use crate::fast_path::MAPPED;
 use crate::raw_http::support::{Gateway, Setup, gateway};
 
 /// Request that follows each case on the same connection.
@@ -460,9 +461,10 @@ fn compare_requests(are_trusted: bool) {
 #[test]
 fn both_paths_read_responses_alike() {
     let pair = Pair::start(false);
-    run_cases(responses(), |(response, is_head)| {
+    let cases = (responses(), prop::sample::select(&["/a", MAPPED]));
+    run_cases(cases, |((response, is_head), path)| {
         let method = if is_head { "HEAD" } else { "GET" };
-        let request = format!("{method} /a HTTP/1.1\r\nHost: shop.example\r\n\r\n");
+        let request = format!("{method} {path} HTTP/1.1\r\nHost: shop.example\r\n\r\n");
         pair.compare(request.as_bytes(), &response)
     });
 }
