@@ -223,9 +223,8 @@ async fn without_its_store_a_node_accepts_only_stops() {
         (&state["totalActiveUsers"], &state["message"]),
         (&json!(5), &json!("hello"))
     );
-    let log = nodes.gateways[0].log().join("\n");
     let event = "operator command rejected: store unreachable";
-    assert!(log.contains(event), "{log}");
+    let log = nodes.gateways[0].log_with(event).await.join("\n");
     assert!(!log.contains("Err("), "{log}");
 }
 

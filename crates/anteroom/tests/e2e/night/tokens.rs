@@ -32,8 +32,8 @@ async fn a_gateway_generates_a_token_that_only_its_user_can_read() {
     let ended = room(&site.gateway, &wrong.with_file_name("nowhere"), &["resume"]).await;
     assert!(ended.err.contains("--token-file"), "{}", ended.err);
     assert_eq!(site.state("main").await["paused"], true);
-    let log = site.gateway.log().join("\n");
-    assert!(log.contains("without a valid token"), "{log}");
+    let log = site.gateway.log_with("without a valid token").await;
+    let log = log.join("\n");
     assert!(!log.contains("that-does-not-hold"), "{log}");
     std::fs::write(&wrong, "no token at all\n").unwrap();
     let ended = room(&site.gateway, &wrong, &["resume"]).await;

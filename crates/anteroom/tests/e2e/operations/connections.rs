@@ -87,10 +87,9 @@ async fn waiting_visitors_do_not_lock_others_out() {
     let admin = site.gateway.admin.to_string();
     let status = run(&["status", "--admin", &admin]).await;
     assert!(status.out.contains("\nconnections: "), "{}", status.out);
-    let warned = site.gateway.log();
-    let warned = warned
-        .iter()
-        .filter(|line| line.contains("connections run short"));
+    let words = "connections run short";
+    let warned = site.gateway.log_with(words).await;
+    let warned = warned.iter().filter(|line| line.contains(words));
     assert_eq!(warned.count(), 1);
 }
 
@@ -141,8 +140,8 @@ async fn sockets_that_send_nothing_or_half_a_head_make_room() {
     let mut again = Raw::connect(site.gateway.address).await;
     pass(&mut again, &cookie).await;
     waiting(&site, machine(251)).await;
-    let reached = |line: &String| line.contains("the limit of connections is reached");
-    assert!(site.gateway.log().iter().any(reached));
+    let reached = "the limit of connections is reached";
+    site.gateway.log_with(reached).await;
 }
 
 // With a limit on open files that this process cannot raise.
@@ -164,8 +163,8 @@ async fn with_few_open_files_fewer_connections_are_accepted_and_all_are_served()
     pass(&mut inside, &cookie).await;
     let _browsers = waiting_browsers(&site, 250).await;
     pass_on_both(&site, &mut inside, &cookie).await;
-    let log = site.gateway.log();
-    let warning = log.iter().find(|line| line.contains("limit on open files"));
-    let warning = warning.expect("a warning");
+    let words = "limit on open files";
+    let log = site.gateway.log_with(words).await;
+    let warning = log.iter().find(|line| line.contains(words)).unwrap();
     assert!(warning.contains("\"connections\":96"), "{warning}");
 }

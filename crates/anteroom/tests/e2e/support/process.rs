@@ -74,6 +74,15 @@ impl Gateway {
         self.log.lock().clone()
     }
 
+    /// Waits until a line of the log has these words, and returns the log. Lines are written a
+    /// moment after what they report.
+    pub(crate) async fn log_with(&self, words: &str) -> Vec<String> {
+        let has_words = |line: &String| line.contains(words);
+        let what = format!("a line of the log has {words:?}");
+        eventually(&what, async || self.log().iter().any(has_words)).await;
+        self.log()
+    }
+
     /// Sends a signal, such as `HUP`, `TERM`, `STOP`, `CONT`.
     pub(crate) fn signal(&self, name: &str) {
         let id = self.id().to_string();

@@ -71,11 +71,7 @@ async fn a_journal_on_a_full_disk_admits_nobody_until_there_is_space() {
     })
     .await;
     assert_unavailable(&stage, &operator).await;
-    let log = stage.gateway().log();
-    assert!(
-        log.iter().any(|line| line.contains("store unavailable")),
-        "{log:?}"
-    );
+    stage.gateway().log_with("store unavailable").await;
     fs::remove_file(seen.join("ballast")).unwrap();
     assert_recovered(&stage, &operator).await;
     visitors::stop_endless(endless, 5).await;
@@ -96,12 +92,7 @@ async fn on_a_read_only_disk_the_gateway_admits_nobody_new() {
     assert_unavailable(&stage, &stage.operator()).await;
     let mut inside = inside.at(stage.address.get().unwrap());
     assert!(seat_end(&inside.navigate("/").await).is_some());
-    let log = stage.gateway().log();
-    assert!(
-        log.iter()
-            .any(|line| line.contains("Read-only file system")),
-        "{log:?}"
-    );
+    stage.gateway().log_with("Read-only file system").await;
     stage.terminate().await;
     stage.start().await;
     assert_recovered(&stage, &stage.operator()).await;

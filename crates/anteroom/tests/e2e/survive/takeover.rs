@@ -21,12 +21,8 @@ async fn a_second_process_admits_only_after_the_first_has_ended() {
     let mut same = inside.at(stage.address.get().unwrap());
     let still = seat_end(&same.navigate("/").await).expect("it is inside");
     assert!(still >= seat);
-    let log = stage.gateway().log();
-    assert!(
-        log.iter()
-            .any(|line| line.contains("waiting for another process to release the journal")),
-        "{log:?}"
-    );
+    let waits = "waiting for another process to release the journal";
+    stage.gateway().log_with(waits).await;
     let mut other = inside.new_client();
     let response = other.navigate("/").await;
     assert!(seat_end(&response).is_some(), "the first one still admits");

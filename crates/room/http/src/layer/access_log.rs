@@ -102,6 +102,10 @@ impl AccessEntry {
 impl Drop for AccessEntry {
     /// Counts the request and writes its line, even if the client has disconnected before.
     fn drop(&mut self) {
+        // A rejected request has a status.
+        if self.status.is_none() && self.verdict == Verdict::Reject {
+            self.verdict = Verdict::Gone;
+        }
         if let Some(counters) = &self.counters {
             counters.count_verdict(self.verdict);
         }

@@ -28,10 +28,12 @@ pub(super) enum Verdict {
     Leave,
     /// The visitor's browser keeps no cookies, and got a page about it.
     Cookies,
+    /// The client left before there was a verdict.
+    Gone,
 }
 
 impl Verdict {
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 13] = [
         Self::Reject,
         Self::NoRoom,
         Self::Suspended,
@@ -44,6 +46,7 @@ impl Verdict {
         Self::Language,
         Self::Leave,
         Self::Cookies,
+        Self::Gone,
     ];
 
     pub(super) const fn name(self) -> &'static str {
@@ -60,6 +63,7 @@ impl Verdict {
             Self::Language => "language",
             Self::Leave => "leave",
             Self::Cookies => "cookies",
+            Self::Gone => "gone",
         }
     }
 }

@@ -10,11 +10,11 @@ use super::RoomHandle;
 
 impl RoomHandle {
     /// Returns the visitor of the best of these tickets, and whether it is active. `None` if no
-    /// ticket is valid.
+    /// ticket is valid. Only a decision about the request counts invalid ones.
     #[must_use]
     pub fn visitor_of(&self, tickets: &[&str]) -> Option<(VisitorId, bool)> {
         let now = self.shared.clock.now();
-        let ticket = self.open(tickets, now)?;
+        let ticket = self.open_valid(tickets, now)?;
         if self.view.load().is_revoked(ticket.visitor) {
             return None;
         }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use anteroom_e2e::eventually;
 use anteroom_testkit::wire::Wire;
 
 use crate::proxy::whole_gateway::{Origin, Site};
@@ -183,4 +184,61 @@ async fn a_limit_counts_new_visitors_and_rejects_them_without_the_layers() {
         ("2", "4")
     );
     site.gateway.stop_soon().await;
+}
+
+/// Fills the room, and returns the cookie of the first visitor who waits.
+async fn fill(wire: &mut Wire) -> String {
+    for _ in 0..200 {
+        let answered = ask(wire, "GET", "/", BROWSER).await;
+        if answered.head.contains("anteroom-verdict: queue") {
+            return answered.cookie().expect("a new visitor's ticket");
+        }
+    }
+    panic!("the room is not full");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_leaves_while_it_waits_for_its_turn_counts_as_gone() {
+    let origin = Origin::start("one").await;
+    for fast_path in [true, false] {
+        let site = Site::open_on(fast_path, &[origin.address], "").await;
+        site.active_visitor_cookie().await;
+        let mut wire = Wire::connect(site.gateway.address()).await;
+        let cookie = fill(&mut wire).await;
+        wire.send(&format!(
+            "GET {POLL}&wait=1 HTTP/1.1\r\nHost: a\r\nCookie: {cookie}\r\n\r\n"
+        ))
+        .await;
+        drop(wire);
+        let of =
+            |verdict| format!("anteroom_verdicts_total{{room=\"shop\",verdict=\"{verdict}\"}}");
+        eventually("the client is gone", async || {
+            site.metric(&of("gone")).await.as_deref() == Some("1")
+        })
+        .await;
+        assert_eq!(site.metric(&of("reject")).await.as_deref(), Some("0"));
+        site.gateway.stop_soon().await;
+    }
+}
+
+/// Limits that look for a visitor's ticket, and the room, read the same cookie.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_invalid_ticket_counts_once() {
+    let origin = Origin::start("one").await;
+    for limit in ["", "on_limit = \"wait\"", "on_limit = \"reject\""] {
+        let limit = format!(
+            "cookie_suffix = \"x\"\n[[limit]]\nname = \"api\"\nlimit = \"100/h\"\n\
+             key = \"everybody\"\n{limit}\n"
+        );
+        for fast_path in [true, false] {
+            let site = Site::open_on(fast_path, &[origin.address], &limit).await;
+            let mut wire = Wire::connect(site.gateway.address()).await;
+            let cookie = format!("{BROWSER}Cookie: __anteroom_x=invalid\r\n");
+            ask(&mut wire, "GET", "/", &cookie).await;
+            let sample = "anteroom_invalid_tickets_total{room=\"shop\"}";
+            let counted = site.metric(sample).await;
+            assert_eq!(counted.as_deref(), Some("1"), "{limit} {fast_path}");
+            site.gateway.stop_soon().await;
+        }
+    }
 }
