@@ -208,7 +208,8 @@ impl RoomHandle {
         }
         match self.begin_with(ticket, &arrival, now) {
             Ok(outcome) => outcome,
-            Err(decision) => self.go_on(*decision).await,
+            // In a box, so that a decision without a wait has no room for one.
+            Err(decision) => Box::pin(self.go_on(decision)).await,
         }
     }
 
@@ -256,7 +257,7 @@ impl RoomHandle {
     }
 
     /// Goes on with a decision that waits.
-    pub async fn go_on(&self, decision: BegunDecision) -> Outcome {
+    pub async fn go_on(&self, decision: Box<BegunDecision>) -> Outcome {
         let mut place = None;
         let outcome = self.run_steps(decision, &mut place).await;
         if let Some(place) = place {
@@ -303,10 +304,10 @@ impl RoomHandle {
     /// Runs the steps of a request, which keeps a place while it waits for its visitor's turn.
     async fn run_steps<'a>(
         &'a self,
-        decision: BegunDecision,
+        decision: Box<BegunDecision>,
         place: &mut Option<Place<'a>>,
     ) -> Outcome {
-        let BegunDecision { mut flow, mut step } = decision;
+        let BegunDecision { mut flow, mut step } = *decision;
         let mut deadline = match flow.visit() {
             Some(_) => self.wait_of_others(),
             None => self.wait_of_active(),

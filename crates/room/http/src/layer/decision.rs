@@ -24,8 +24,8 @@ pub(super) struct BegunHere {
 
 impl BegunHere {
     /// Returns the decision if it is that of this room. After a reload it may be another one's.
-    fn of(self, route: &RoomRoute) -> Option<BegunDecision> {
-        Arc::ptr_eq(&self.room, &route.room).then_some(*self.decision)
+    fn of(self, route: &RoomRoute) -> Option<Box<BegunDecision>> {
+        Arc::ptr_eq(&self.room, &route.room).then_some(self.decision)
     }
 }
 
@@ -71,7 +71,7 @@ pub(super) async fn decide_with_tickets(
     let begun = begun.and_then(|begun| begun.of(route));
     let mut decision = pin!(async {
         if let Some(begun) = begun {
-            return route.room.go_on(begun).await;
+            return Box::pin(route.room.go_on(begun)).await;
         }
         let tickets = cookies::values(request.headers, &route.cookie_name);
         let arrival = arrival_of(request, &tickets, kind, intent);
