@@ -13,6 +13,10 @@ use super::Counts;
 /// for other versions of the compiler and the C library.
 const ABOVE_MAX: f64 = 0.05;
 
+/// Allocations by which a count may be above it besides. Some requests find buffers that are too
+/// small, which depends on how requests arrive: runs differ by a third of one.
+const MALLOCS_ABOVE_MAX: f64 = 0.5;
+
 /// Variable that has the file written, as for other files that tests compare.
 const UPDATE: &str = "ANTEROOM_UPDATE";
 
@@ -72,12 +76,27 @@ impl Figures {
                 problems.push(format!("{name}: the file has no figures"));
                 continue;
             };
-            for (what, count, figure) in [
-                ("instructions", counts.instructions, figures.instructions),
-                ("mallocs", counts.mallocs, figures.mallocs),
-                ("system calls", counts.system_calls, figures.system_calls),
+            for (what, count, figure, more) in [
+                (
+                    "instructions",
+                    counts.instructions,
+                    figures.instructions,
+                    0.0,
+                ),
+                (
+                    "mallocs",
+                    counts.mallocs,
+                    figures.mallocs,
+                    MALLOCS_ABOVE_MAX,
+                ),
+                (
+                    "system calls",
+                    counts.system_calls,
+                    figures.system_calls,
+                    0.0,
+                ),
             ] {
-                if count > figure * (1.0 + ABOVE_MAX) {
+                if count - more > figure * (1.0 + ABOVE_MAX) {
                     problems.push(format!("{name}: {count:.2} {what}, was {figure:.2}"));
                 }
             }
@@ -120,11 +139,12 @@ mod tests {
             .insert(name.clone(), counts(1_000.0, 10.0));
         let problems = |counts| figures.problems(&BTreeMap::from([(name.clone(), counts)]));
         assert!(problems(counts(1_049.0, 2.0)).is_empty());
+        assert!(problems(counts(1_000.0, 10.9)).is_empty());
         assert_eq!(
-            problems(counts(1_060.0, 11.0)),
+            problems(counts(1_060.0, 11.1)),
             [
                 "through: 1060.00 instructions, was 1000.00",
-                "through: 11.00 mallocs, was 10.00"
+                "through: 11.10 mallocs, was 10.00"
             ]
         );
         let other = BTreeMap::from([("poll".to_owned(), counts(1.0, 1.0))]);
