@@ -30,7 +30,11 @@ impl Answered {
                 "set-cookie" => {
                     let (pair, attributes) = value.split_once(';').unwrap();
                     let cookie = pair.split('=').next().unwrap();
-                    format!("{name}: {cookie};{attributes}")
+                    let attributes = attributes
+                        .split('=')
+                        .map(|part| part.trim_start_matches(|digit: char| digit.is_ascii_digit()));
+                    let attributes: Vec<_> = attributes.collect();
+                    format!("{name}: {cookie};{}", attributes.join("="))
                 }
                 "date" | "content-length" | "retry-after" => name.to_owned(),
                 _ => line.clone(),
