@@ -36,7 +36,7 @@ const FEW: usize = 4;
 const MORE: usize = 10;
 
 /// Number of commits for which a changed file counts as new in the full scope.
-const RECENT: u32 = 100;
+const RECENT: u32 = 50;
 
 /// Seeds that must keep every invariant without a mutation.
 const SOUND_SEEDS: u64 = 2_000;
