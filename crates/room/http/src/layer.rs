@@ -287,16 +287,10 @@ impl Gate {
             return own_response(reject(RequestError::BadRequest, request.headers().into()));
         };
         let reject = |refusal| own_response(reject(refusal, view.headers));
-        let is_poll = is_own_path(view.path);
-        let begun_poll = begun.clone().filter(|_| is_poll);
-        let noting = (&mut *access, &self.queued_lines);
-        if is_poll
-            && let Some(response) = self
-                .own_paths
-                .respond(&routes, &view, begun_poll, noting)
-                .await
-        {
-            return own_response(response);
+        if is_own_path(view.path) {
+            let noting = (&mut *access, &self.queued_lines);
+            let response = self.own_paths.respond(&routes, &view, begun, noting);
+            return own_response(response.await);
         }
         let Ok(readings) = Readings::under(routes.decoding, view.path) else {
             return reject(RequestError::BadRequest);

@@ -97,16 +97,15 @@ impl OwnPaths {
         }
     }
 
-    /// Responds to a request of a waiting page; `None` if the path is not ours. `begun`: a decision
-    /// about it.
+    /// Responds to a request of a waiting page, whose path is ours. `begun`: a decision about it.
     pub(super) async fn respond(
         &self,
         table: &RouteTable,
         request: &RequestView<'_>,
         begun: Option<BegunHere>,
         (access, lines): (&mut AccessEntry, &QueuedLines),
-    ) -> Option<Response<Body>> {
-        Some(match request.path {
+    ) -> Response<Body> {
+        match request.path {
             position_endpoint::PATH if !request.is_read() => {
                 position_endpoint::bad_request(Needed::Read).map(Body::full)
             }
@@ -127,8 +126,8 @@ impl OwnPaths {
             language_form::PATH => remember_language(table, request, access),
             cookies_page::PATH => explain_cookies(table, request, access),
             leave::PATH => leave_queue(table, request, access),
-            _ => return None,
-        })
+            _ => error_page::error_response(request.headers, RequestError::NotFound),
+        }
     }
 
     /// Responds to a waiting page that polls its position, or extends its turn.
