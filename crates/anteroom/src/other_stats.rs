@@ -13,6 +13,7 @@ use anteroom_proxy::downstream::observer::{
     AbortReason, ConnectionObserver, FastPathRequest, Reclaimed, TurnedAway,
 };
 use anteroom_proxy::downstream::tls::Tls;
+use anteroom_proxy::striped_counts::StripedCounts;
 use anteroom_room_http::layer::WaitingRoomLayer;
 use anteroom_tower::Layers;
 use parking_lot::Mutex;
@@ -29,7 +30,7 @@ pub(crate) struct Connections {
     broken_off: Mutex<BTreeMap<AbortReason, u64>>,
     reclaimed: Mutex<BTreeMap<Reclaimed, u64>>,
     turned_away: Mutex<BTreeMap<TurnedAway, u64>>,
-    fast_path: [AtomicU64; FastPathRequest::ALL.len()],
+    fast_path: StripedCounts<{ FastPathRequest::ALL.len() }>,
 }
 
 impl Connections {
@@ -43,7 +44,7 @@ impl Connections {
             broken_off: Mutex::default(),
             reclaimed: Mutex::default(),
             turned_away: Mutex::default(),
-            fast_path: Default::default(),
+            fast_path: StripedCounts::default(),
         }
     }
 
@@ -59,8 +60,8 @@ impl Connections {
             turned_away: by_word(TurnedAway::ALL, TurnedAway::word, &self.turned_away),
             fast_path: FastPathRequest::ALL
                 .iter()
-                .zip(&self.fast_path)
-                .map(|(kind, count)| (kind.word(), count.load(Ordering::Relaxed)))
+                .zip(self.fast_path.read())
+                .map(|(kind, count)| (kind.word(), count))
                 .collect(),
         }
     }
@@ -99,7 +100,7 @@ impl ConnectionObserver for Connections {
     }
 
     fn fast_path(&self, taken: FastPathRequest) {
-        self.fast_path[taken as usize].fetch_add(1, Ordering::Relaxed);
+        self.fast_path.add(taken as usize, 1);
     }
 
     fn turned_away(&self, why: TurnedAway) {

@@ -35,5 +35,6 @@ pub mod request_view;
 pub mod reverse_proxy;
 pub mod route;
 pub mod status;
+pub mod striped_counts;
 pub mod timeouts;
 pub mod upstream;

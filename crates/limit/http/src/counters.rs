@@ -1,6 +1,6 @@
 //! Counts of requests, for metrics.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use anteroom_proxy::striped_counts::StripedCounts;
 
 /// Outcome of one request at one limit.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -54,14 +54,15 @@ impl Event {
 
 /// Counters of one limit.
 #[derive(Debug, Default)]
-pub(crate) struct LimitCounters([AtomicU64; Event::ALL.len()]);
+pub(crate) struct LimitCounters(StripedCounts<{ Event::ALL.len() }>);
 
 impl LimitCounters {
     pub(crate) fn count(&self, event: Event) {
-        self.0[event as usize].fetch_add(1, Relaxed);
+        self.0.add(event as usize, 1);
     }
 
     pub(crate) fn read(&self) -> [(Event, u64); Event::ALL.len()] {
-        Event::ALL.map(|event| (event, self.0[event as usize].load(Relaxed)))
+        let counts = self.0.read();
+        Event::ALL.map(|event| (event, counts[event as usize]))
     }
 }

@@ -5,12 +5,16 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+use crate::striped_counts::StripedCounts;
 use crate::upstream::outcome::Outcome;
 
 /// Upper bounds of the buckets of response times, in milliseconds: from a cached response to the
 /// usual timeout of an origin.
 pub(crate) const CLASSES_MS: [u64; 11] =
     [1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 60_000];
+
+/// Place of the sum after the buckets.
+const SUM: usize = CLASSES_MS.len() + 1;
 
 /// Number of responses in the moving mean: enough that one slow response is no alarm, and few
 /// enough that a busy shop forgets the previous minute.
@@ -22,10 +26,11 @@ pub(crate) struct Counts {
     pub(crate) in_flight: AtomicUsize,
     pub(crate) good_checks: AtomicU64,
     pub(crate) bad_checks: AtomicU64,
+    /// Each request reads them, so they are not striped.
     outcomes: [AtomicU64; Outcome::NAMES.len()],
-    /// Response times by bucket; the last bucket has no bound.
-    classes: [AtomicU64; CLASSES_MS.len() + 1],
-    sum_us: AtomicU64,
+    /// Response times by bucket; the last bucket has no bound. After them, their sum in
+    /// microseconds.
+    times: StripedCounts<{ SUM + 1 }>,
     /// Moving mean of recent response times, in microseconds; 0 before the first.
     recent_us: AtomicU64,
 }
@@ -38,9 +43,9 @@ impl Counts {
             return;
         }
         let at = CLASSES_MS.partition_point(|bound| Duration::from_millis(*bound) < after);
-        self.classes[at].fetch_add(1, Relaxed);
         let micros = u64::try_from(after.as_micros()).unwrap_or(u64::MAX);
-        self.sum_us.fetch_add(micros, Relaxed);
+        self.times.add(at, 1);
+        self.times.add(SUM, micros);
         // Concurrent updates may lose one, which is acceptable for a mean.
         let next = match self.recent_us.load(Relaxed) {
             0 => micros,
@@ -73,12 +78,12 @@ impl Counts {
     /// Returns the number of responses per bucket; the last one has no bound.
     pub(crate) fn classes(&self) -> Vec<(Option<Duration>, u64)> {
         let bounds = CLASSES_MS.iter().map(|ms| Some(Duration::from_millis(*ms)));
-        let counts = self.classes.iter().map(|count| count.load(Relaxed));
+        let counts = self.times.read();
         bounds.chain([None]).zip(counts).collect()
     }
 
     pub(crate) fn sum(&self) -> Duration {
-        Duration::from_micros(self.sum_us.load(Relaxed))
+        Duration::from_micros(self.times.read()[SUM])
     }
 
     /// Returns the moving mean of recent response times; `None` before the first.

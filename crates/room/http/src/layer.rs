@@ -38,6 +38,7 @@ use anteroom_node::{Node, Outcome, Pass};
 use anteroom_proxy::downstream::connection_table::Claim;
 use anteroom_proxy::downstream::drain::DrainSignal;
 use anteroom_proxy::upstream::{Origins, Plan};
+use anteroom_room::id::VisitorId;
 use anteroom_room::queue_position::QueuePosition;
 use arc_swap::ArcSwap;
 use http::{Method, Request, Response, StatusCode};
@@ -333,8 +334,13 @@ impl Gate {
                 let response = forward_admitted(route, &pass, request.map(|()| body), inner).await;
                 headers::finish(route, &pass, scheme, response).await
             }
-            Outcome::Queue { ticket, position } => {
-                own_response(self.queued(route, &view, kind, (ticket, position), access))
+            Outcome::Queue {
+                ticket,
+                visitor,
+                position,
+            } => {
+                let waiting = (ticket, visitor, position);
+                own_response(self.queued(route, &view, kind, waiting, access))
             }
         }
     }
@@ -345,14 +351,14 @@ impl Gate {
         route: &RoomRoute,
         request: &RequestView<'_>,
         kind: RequestKind,
-        (ticket, position): (Option<String>, QueuePosition),
+        (ticket, visitor, position): (Option<String>, Option<VisitorId>, QueuePosition),
         access: &mut AccessEntry,
     ) -> Response<Body> {
         note_ticket(request, false);
         let room = route.current();
         let view = WaitingView {
             host: request.client.host(),
-            reference: route.reference(request.headers, ticket.as_deref()),
+            reference: route.reference(request.headers, visitor),
             ..room.view(position, route.language(request.headers))
         };
         access.set_queued(&view, &self.queued_lines);

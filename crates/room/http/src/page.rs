@@ -15,11 +15,11 @@ mod template;
 mod texts;
 mod time_words;
 mod view;
-mod words;
+pub(crate) mod words;
 
 pub use custom::{BYTES_MAX as CUSTOM_PAGE_BYTES_MAX, CustomPage, Mistake};
 pub(crate) use html::{
-    Links, SCRIPT, STYLE, TURN_SCRIPT, accent_style, escaped, page, prepare, reload_secs,
+    Links, Paths, SCRIPT, STYLE, TURN_SCRIPT, accent_style, escaped, page, prepare, reload_secs,
 };
 pub(crate) use template::{Page, Part};
 pub(crate) use texts::Texts;

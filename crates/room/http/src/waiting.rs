@@ -20,5 +20,6 @@ mod response;
 pub use crate::page::{TurnView, WaitingView};
 pub use kind::RequestKind;
 pub(crate) use kind::accepts_gzip;
+pub(crate) use response::PATHS;
 pub(crate) use response::prepare;
 pub use response::{Answer, Brand, Look, respond};

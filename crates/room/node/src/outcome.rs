@@ -1,5 +1,6 @@
 //! Requests to a room, and its verdicts.
 
+use anteroom_room::id::VisitorId;
 use anteroom_room::queue_position::QueuePosition;
 use anteroom_room::room::request_flow::{Intent, RequestFlow, Step};
 use anteroom_room::ticket::Ticket;
@@ -27,6 +28,8 @@ pub enum Outcome {
     Queue {
         /// Sealed ticket for the response; `None` without a queue.
         ticket: Option<String>,
+        /// Visitor of that ticket.
+        visitor: Option<VisitorId>,
         /// Position in the queue, and the reason of waiting.
         position: QueuePosition,
     },

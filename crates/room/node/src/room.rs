@@ -379,8 +379,11 @@ impl RoomHandle {
             Step::Admit(ticket) => self.admitted(ticket),
             Step::Queue(ticket, position) => {
                 let position = in_wall_time(position, &*self.shared.clock);
-                let ticket = ticket.map(|ticket| self.seal(&ticket));
-                Outcome::Queue { ticket, position }
+                Outcome::Queue {
+                    visitor: ticket.map(|ticket| ticket.visitor),
+                    ticket: ticket.map(|ticket| self.seal(&ticket)),
+                    position,
+                }
             }
             Step::WouldAdmit => Outcome::MayCome,
             Step::NotActive | Step::SyncWithParent | Step::WaitForTurn | Step::TakeNumber(_) => {
@@ -408,6 +411,7 @@ impl RoomHandle {
         };
         Outcome::Queue {
             ticket: None,
+            visitor: None,
             position: in_wall_time(position, &*self.shared.clock),
         }
     }

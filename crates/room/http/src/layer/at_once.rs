@@ -97,10 +97,14 @@ impl WaitingRoomLayer {
                 self.gate.shared_tickets.note(route, request, &pass);
                 AtOnce::Pass(Passed::new(&routes, number, pass, request))
             }
-            Ok(Outcome::Queue { ticket, position }) => {
+            Ok(Outcome::Queue {
+                ticket,
+                visitor,
+                position,
+            }) => {
                 let mut access = AccessEntry::of(request);
                 access.set_room(route);
-                let waiting = (ticket, position);
+                let waiting = (ticket, visitor, position);
                 let response = self.gate.queued(route, request, kind, waiting, &mut access);
                 access.set_status(response.status());
                 AtOnce::Respond(Box::new(response))

@@ -9,12 +9,13 @@ use parking_lot::Mutex;
 
 use super::verdict::Verdict;
 use anteroom_proxy::reverse_proxy::OriginOutcome;
+use anteroom_proxy::striped_counts::StripedCounts;
 
 /// Counters of one room. They never fall, and survive reloads.
 #[derive(Debug, Default)]
 pub(super) struct RoomCounters {
-    verdicts: [AtomicU64; Verdict::ALL.len()],
-    outcomes: [AtomicU64; OriginOutcome::NAMES.len()],
+    verdicts: StripedCounts<{ Verdict::ALL.len() }>,
+    outcomes: StripedCounts<{ OriginOutcome::NAMES.len() }>,
     shared_tickets: AtomicU64,
     without_ticket: AtomicU64,
 }
@@ -40,12 +41,12 @@ pub type CountsByRoom = BTreeMap<(RoomName, &'static str), u64>;
 impl RoomCounters {
     pub(super) fn count_verdict(&self, verdict: Verdict) {
         if let Some(at) = Verdict::ALL.iter().position(|each| *each == verdict) {
-            self.verdicts[at].fetch_add(1, Ordering::Relaxed);
+            self.verdicts.add(at, 1);
         }
     }
 
     pub(super) fn count_outcome(&self, outcome: OriginOutcome) {
-        self.outcomes[outcome.index()].fetch_add(1, Ordering::Relaxed);
+        self.outcomes.add(outcome.index(), 1);
     }
 
     pub(super) fn count_shared_ticket(&self) {
@@ -65,11 +66,11 @@ impl Counters {
 
     pub(super) fn verdicts(&self) -> CountsByRoom {
         let names = Verdict::ALL.map(Verdict::name);
-        self.read(&names, |counters| &counters.verdicts)
+        self.read(names, |counters| counters.verdicts.read())
     }
 
     pub(super) fn outcomes(&self) -> CountsByRoom {
-        self.read(&OriginOutcome::NAMES, |counters| &counters.outcomes)
+        self.read(OriginOutcome::NAMES, |counters| counters.outcomes.read())
     }
 
     pub(super) fn shared_tickets(&self) -> BTreeMap<RoomName, SharedTicketCounts> {
@@ -84,15 +85,15 @@ impl Counters {
         counts.collect()
     }
 
-    fn read(
+    fn read<const N: usize>(
         &self,
-        names: &[&'static str],
-        counts: impl Fn(&RoomCounters) -> &[AtomicU64],
+        names: [&'static str; N],
+        counts: impl Fn(&RoomCounters) -> [u64; N],
     ) -> CountsByRoom {
         let mut all = CountsByRoom::new();
         for (room, counters) in &*self.rooms.lock() {
             for (name, count) in names.iter().zip(counts(counters)) {
-                all.insert((room.clone(), *name), count.load(Ordering::Relaxed));
+                all.insert((room.clone(), *name), count);
             }
         }
         all

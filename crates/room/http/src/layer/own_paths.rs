@@ -178,7 +178,9 @@ impl OwnPaths {
                 };
                 headers::add_ticket(route, &pass, scheme, response.map(Body::full))
             }
-            Outcome::Queue { ticket, position } => {
+            Outcome::Queue {
+                ticket, position, ..
+            } => {
                 note_ticket(request, false);
                 let room = route.current();
                 let view = WaitingView {

@@ -8,6 +8,7 @@ use anteroom_config::overrides::RoomOverrides;
 use anteroom_config::{Config, Host, PageTemplate, RoomConfig, RoomName};
 use anteroom_node::{Node, RoomHandle};
 use anteroom_proxy::upstream::Plan;
+use anteroom_room::id::VisitorId;
 use anteroom_room::queue_position::{HeldTurn, QueuePosition};
 use anteroom_room::time::Timestamp;
 use anteroom_room::visitor_code::VisitorCode;
@@ -258,20 +259,18 @@ impl RoomRoute {
         language::of_headers(headers, self.config.page.language)
     }
 
-    /// Returns the visitor's code: of the new ticket, or of the one that came.
+    /// Returns the visitor's code: of the visitor with a new ticket, or of the ticket that came.
     pub(super) fn reference(
         &self,
         headers: HeaderView<'_>,
-        ticket: Option<&str>,
+        new: Option<VisitorId>,
     ) -> Option<VisitorCode> {
-        let visitor = match ticket {
-            Some(ticket) => self.room.visitor_of(&[ticket]),
-            None => self
-                .room
-                .visitor_of(&cookies::values(headers, &self.cookie_name)),
-        };
-        let (visitor, _) = visitor?;
-        Some(VisitorCode::of(visitor))
+        let visitor = new.or_else(|| {
+            let tickets = cookies::values(headers, &self.cookie_name);
+            let (visitor, _) = self.room.visitor_of(&tickets)?;
+            Some(visitor)
+        });
+        visitor.map(VisitorCode::of)
     }
 
     /// Returns the present state of the room, which operators may change at run time.

@@ -8,13 +8,11 @@ mod pack;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use anteroom_config::language::Language;
 use anteroom_config::{Accent, PageLogo};
 use anteroom_room::estimate::PAGE_RELOAD;
-use anteroom_room::queue_position::QueueReason;
 use ramhorns::Content;
 use ramhorns::encoding::Encoder;
 
@@ -57,13 +55,10 @@ pub(crate) fn prepare() {
 /// Addresses of a page.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Links<'a> {
-    /// Address of the position endpoint; ends with `/position?` and a query. With `/events?` or
-    /// `/turn?` instead it is that of the event stream or of a turn.
-    pub(crate) position: &'a str,
-    /// Path that changes the language; templates make forms for it.
-    pub(crate) language: &'a str,
-    /// Link to the page with all languages.
-    pub(crate) languages: &'a str,
+    /// Paths of the gateway.
+    pub(crate) paths: &'static Paths,
+    /// Query of the links: `room=`, `lang=` and, at last, `back=`, which is `back` encoded.
+    pub(crate) query: &'a str,
     /// Path and query of the page, to which a choice of the language leads back. The client chooses
     /// it, so it is checked to be on this site and without quotes. Empty if it would make the page
     /// too large.
@@ -71,10 +66,44 @@ pub(crate) struct Links<'a> {
     /// Address of the visitor's entry; empty = that of the page. After a form it is another one: a
     /// GET there is not what the visitor wanted. Checked like `back`.
     pub(crate) entry: &'a str,
+}
+
+/// Paths of the gateway that pages name.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) struct Paths {
+    /// Position endpoint; ends with `/position`. With `/events` instead it is that of the event
+    /// stream, and with `/turn` that of a turn.
+    pub(crate) position: &'static str,
+    /// Page with all languages, and the choice of one; templates make forms for it.
+    pub(crate) language: &'static str,
     /// Page for browsers that keep no cookies.
-    pub(crate) cookies: &'a str,
-    /// Address that gives up the position, by POST.
-    pub(crate) leave: &'a str,
+    pub(crate) cookies: &'static str,
+    /// Path that gives up the position, by POST.
+    pub(crate) leave: &'static str,
+}
+
+impl Links<'_> {
+    /// Returns the address of the position endpoint.
+    pub(crate) fn position(&self) -> String {
+        let query = self.query.split_once("&back=");
+        let query = query.map_or(self.query, |(query, _)| query);
+        [self.paths.position, "?", query].concat()
+    }
+
+    /// Returns the address of the page with all languages.
+    pub(crate) fn languages(&self) -> String {
+        [self.paths.language, "?", self.query].concat()
+    }
+
+    /// Returns the address of the page for browsers that keep no cookies.
+    pub(crate) fn cookies(&self) -> String {
+        [self.paths.cookies, "?", self.query].concat()
+    }
+
+    /// Returns the address that gives up the position.
+    pub(crate) fn leave(&self) -> String {
+        [self.paths.leave, "?", self.query].concat()
+    }
 }
 
 /// Shortest reload interval of a page without script, in seconds. A shorter one would interrupt
@@ -126,11 +155,28 @@ fn in_language(language: Language) -> String {
 }
 
 /// Escapes a text for HTML and for attributes in double quotes.
-pub(crate) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;")
-        .replace('<', "&lt;")
-        .replace('>', "&gt;")
-        .replace('"', "&quot;")
+pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
+    let is_special = |c: char| matches!(c, '&' | '<' | '>' | '"');
+    if !text.contains(is_special) {
+        return text.into();
+    }
+    let mut whole = String::with_capacity(text.len() + 32);
+    for part in text.split_inclusive(is_special) {
+        let mut plain = part.chars();
+        let special = match plain.next_back() {
+            Some('&') => "&amp;",
+            Some('<') => "&lt;",
+            Some('>') => "&gt;",
+            Some('"') => "&quot;",
+            _ => {
+                whole.push_str(part);
+                continue;
+            }
+        };
+        whole.push_str(plain.as_str());
+        whole.push_str(special);
+    }
+    whole.into()
 }
 
 impl Values<'_> {
@@ -226,8 +272,8 @@ fn marked(text: &str) -> String {
     let parts = time_words::parts(text).into_iter().map(|part| match part {
         Part::Words(words) => escaped(words),
         Part::Time(moment, form) => {
-            let (iso, text, sign) = (&moment.iso, &moment.text, form.sign());
-            format!("<time datetime=\"{iso}\" data-form=\"{sign}\">{text}</time>")
+            let (iso, sign) = (moment.iso(), form.sign());
+            format!("<time datetime=\"{iso}\" data-form=\"{sign}\">{moment}</time>").into()
         }
     });
     parts.collect()
@@ -277,11 +323,13 @@ impl Fields for Values<'_> {
         let flag = |is_set: bool| Cow::from(if is_set { "1" } else { "" });
         Some(Value::Text(match name {
             "settings" => {
-                return Some(Value::Html(settings(view, links, words, self.after_post)));
+                let mut settings = String::with_capacity(512);
+                write_settings(&mut settings, view, links, self.after_post);
+                return Some(Value::Html(settings));
             }
-            "language_url" => links.languages.into(),
+            "language_url" => links.languages().into(),
             "entry" => links.entry.into(),
-            "leave_url" if view.has_queue() => links.leave.into(),
+            "leave_url" if view.has_queue() => links.leave().into(),
             "leave_url" => "".into(),
             "after_post" => flag(self.after_post),
             "not_sent_text" => {
@@ -312,45 +360,47 @@ impl Fields for Values<'_> {
     }
 }
 
-/// Returns the settings of the script, as attributes of its element, without those that are not
-/// set.
-pub(crate) fn settings(
+/// Writes the settings of the script, as attributes of its element, without those that are not set.
+pub(crate) fn write_settings(
+    out: &mut String,
     view: &WaitingView<'_>,
     links: Links<'_>,
-    words: &Words,
     after_post: bool,
-) -> String {
-    let is_early = matches!(view.position.reason, QueueReason::NotOpenYet { .. });
-    let until = words.until.as_ref().filter(|_| is_early);
-    let number = |at: u64| Cow::from(at.to_string());
-    let flag = |is_set: bool| is_set.then_some(Cow::from("1"));
-    let all = [
-        ("position", Some(links.position.into())),
-        ("cookies", Some(links.cookies.into())),
-        (
-            "entry",
-            Some(links.entry.into()).filter(|_| !links.entry.is_empty()),
-        ),
-        ("ask", Some(number(view.refresh_after().0))),
-        ("now", Some(number(view.now.0))),
-        ("grace", Some(number(view.position_grace.0))),
-        ("until", until.map(|until| number(until.moment.at_ms))),
-        (
-            "since",
-            words.since.as_ref().map(|since| number(since.at_ms)),
-        ),
-        ("post", flag(after_post)),
-        ("loss", flag(words.is_loss)),
-        ("full", flag(!view.has_queue())),
-    ];
-    let mut settings = format!(" lang=\"{}\"", view.language.tag());
-    for (name, value) in all {
-        if let Some(value) = value {
-            write!(settings, " data-{name}=\"{}\"", escaped(&value))
-                .expect("writing to a String cannot fail");
+) {
+    let mut put = |name: &str, value: &str| {
+        for part in [" ", name, "=\"", &escaped(value), "\""] {
+            out.push_str(part);
+        }
+    };
+    put("lang", view.language.tag());
+    put("data-position", &links.position());
+    put("data-cookies", &links.cookies());
+    if !links.entry.is_empty() {
+        put("data-entry", links.entry);
+    }
+    let opening = words::opening(view).map(|opening| opening.at());
+    let since = words::since(view).map(|since| since.at());
+    let mut digits = itoa::Buffer::new();
+    for (name, number) in [
+        ("data-ask", Some(view.refresh_after().0)),
+        ("data-now", Some(view.now.0)),
+        ("data-grace", Some(view.position_grace.0)),
+        ("data-until", opening.map(|at| at.0)),
+        ("data-since", since.map(|at| at.0)),
+    ] {
+        if let Some(number) = number {
+            put(name, digits.format(number));
         }
     }
-    settings
+    for (name, is_set) in [
+        ("data-post", after_post),
+        ("data-loss", view.position.loss.is_some()),
+        ("data-full", !view.has_queue()),
+    ] {
+        if is_set {
+            put(name, "1");
+        }
+    }
 }
 
 /// Returns the value of a reload without script. After a form it leads to the entry.

@@ -6,6 +6,7 @@ use anteroom_room::time::{DurationMs, Timestamp};
 
 use crate::page::html::Links;
 use crate::page::view::WaitingView;
+use crate::waiting::PATHS;
 
 /// Opening time: Saturday, 1 August 2026, 10:00 UTC.
 pub(crate) const OPENING: Timestamp = Timestamp(1_785_578_400_000);
@@ -26,13 +27,10 @@ pub(crate) const REASONS: [QueueReason; 8] = [
 
 /// Addresses of the sample's page.
 pub(crate) const LINKS: Links<'static> = Links {
-    position: "/.well-known/anteroom/position?room=shop&lang=en",
-    language: "/.well-known/anteroom/language",
-    languages: "/.well-known/anteroom/language?room=shop&lang=en&back=%2Flamps%3Fcolour%3Dred",
+    paths: &PATHS,
+    query: "room=shop&lang=en&back=%2Flamps%3Fcolour%3Dred",
     back: "/lamps?colour=red",
     entry: "",
-    cookies: "/.well-known/anteroom/cookies?room=shop&lang=en&back=%2Flamps%3Fcolour%3Dred",
-    leave: "/.well-known/anteroom/leave?room=shop&lang=en&back=%2Flamps%3Fcolour%3Dred",
 };
 
 /// Returns a visitor in the middle of a queue of 1,204, a good 18 minutes before [`OPENING`].

@@ -56,15 +56,17 @@ impl PageTemplate {
 
     /// Fills in the values of one visitor.
     pub(crate) fn render(&self, content: &impl Content) -> Page<'_> {
-        let mut gathered = Page {
+        let all: usize = self.constants.iter().map(|constant| constant.bytes).sum();
+        let capacity = content.capacity_hint(&self.template).saturating_sub(all);
+        let mut page = Page {
             template: self,
-            text: Vec::with_capacity(content.capacity_hint(&self.template)),
+            own: Vec::with_capacity(capacity),
             constants: SmallVec::new(),
         };
         self.template
-            .render_to_writer(&mut gathered, content)
+            .render_to_writer(&mut page, content)
             .expect("a page takes every text");
-        gathered
+        page
     }
 
     /// Returns the number of the constant that `part` is. The engine writes a constant from where
@@ -79,14 +81,8 @@ impl PageTemplate {
         (self.constants[at].bytes == part.len()).then_some(at)
     }
 
-    fn text_of(&self, constant: &Constant) -> &str {
-        &self.source()[constant.start..constant.start + constant.bytes]
-    }
-}
-
-impl Constant {
-    fn deflated(&self, text: &str) -> &[u8] {
-        self.deflated.get_or_init(|| deflated(text.as_bytes()))
+    fn text_of(&self, constant: &Constant) -> &[u8] {
+        &self.source().as_bytes()[constant.start..constant.start + constant.bytes]
     }
 }
 
@@ -130,28 +126,52 @@ fn constants(source: &str) -> Vec<Constant> {
     constants
 }
 
-/// Page of one visitor.
+/// Page of one visitor: HTML in UTF-8.
 pub(crate) struct Page<'t> {
     template: &'t PageTemplate,
-    /// HTML in UTF-8.
-    pub(crate) text: Vec<u8>,
-    /// Places of constants in the text, and their numbers.
+    /// Texts of this visitor, without the constants between them.
+    own: Vec<u8>,
+    /// Constants: their places in `own`, and their numbers.
     constants: SmallVec<[(usize, usize); 8]>,
 }
 
 /// Part of a page.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub(crate) enum Part<'p> {
     /// Text of this visitor.
     Own(&'p [u8]),
-    /// Constant text, as blocks of a deflate stream that end at a byte and need no text before.
-    Deflated(&'p [u8]),
+    /// Constant text, and the same as blocks of a deflate stream that end at a byte and need no text
+    /// before.
+    Constant(&'p [u8], &'p [u8]),
 }
 
 impl Page<'_> {
+    /// Returns the size of the page in bytes.
+    pub(crate) fn len(&self) -> usize {
+        let constants = self.constants.iter();
+        let constants = constants.map(|(_, number)| self.template.constants[*number].bytes);
+        self.own.len() + constants.sum::<usize>()
+    }
+
+    /// Returns the text of the page.
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        if self.constants.is_empty() {
+            return self.own;
+        }
+        let mut text = Vec::with_capacity(self.len());
+        let mut after = 0;
+        for (at, number) in &self.constants {
+            text.extend_from_slice(&self.own[after..*at]);
+            text.extend_from_slice(self.template.text_of(&self.template.constants[*number]));
+            after = *at;
+        }
+        text.extend_from_slice(&self.own[after..]);
+        text
+    }
+
     /// Returns the text of the page.
     pub(crate) fn into_text(self) -> String {
-        String::from_utf8(self.text).expect("template and values are texts")
+        String::from_utf8(self.into_bytes()).expect("template and values are texts")
     }
 
     /// Returns the parts of the page, in their order.
@@ -159,29 +179,27 @@ impl Page<'_> {
         let mut after = 0;
         let ends = self.constants.iter().map(Some).chain([None]);
         ends.flat_map(move |constant| {
-            let (at, constant) = match constant {
-                Some((at, number)) => (*at, Some(&self.template.constants[*number])),
-                None => (self.text.len(), None),
-            };
-            let own = Part::Own(&self.text[after..at]);
-            let deflated = constant.map(|constant| {
-                after = at + constant.bytes;
+            let at = constant.map_or(self.own.len(), |(at, _)| *at);
+            let own = Part::Own(&self.own[after..at]);
+            after = at;
+            let constant = constant.map(|(_, number)| {
+                let constant = &self.template.constants[*number];
                 let text = self.template.text_of(constant);
-                Part::Deflated(constant.deflated(text))
+                Part::Constant(text, constant.deflated.get_or_init(|| deflated(text)))
             });
-            [Some(own), deflated].into_iter().flatten()
+            [Some(own), constant].into_iter().flatten()
         })
     }
 }
 
 impl Write for Page<'_> {
     fn write(&mut self, part: &[u8]) -> io::Result<usize> {
-        if part.len() >= CONSTANT_BYTES_MIN
-            && let Some(number) = self.template.constant_of(part)
-        {
-            self.constants.push((self.text.len(), number));
+        let may_be = part.len() >= CONSTANT_BYTES_MIN;
+        let constant = may_be.then(|| self.template.constant_of(part));
+        match constant.flatten() {
+            Some(number) => self.constants.push((self.own.len(), number)),
+            None => self.own.extend_from_slice(part),
         }
-        self.text.extend_from_slice(part);
         Ok(part.len())
     }
 
@@ -208,7 +226,7 @@ mod tests {
     fn lengths(page: &Page<'_>) -> Vec<(bool, usize)> {
         let parts = page.parts().map(|part| match part {
             Part::Own(text) => (true, text.len()),
-            Part::Deflated(bytes) => (false, bytes.len()),
+            Part::Constant(_, deflated) => (false, deflated.len()),
         });
         parts.collect()
     }
@@ -219,10 +237,6 @@ mod tests {
         let source = format!("{long}{{{{name}}}}short{{{{{{name}}}}}}{longer}{{{{! no text }}}}");
         let template = PageTemplate::new(source).unwrap();
         let page = template.render(&ByName(Name("<x>")));
-        assert_eq!(
-            str::from_utf8(&page.text).unwrap(),
-            format!("{long}&lt;x&gt;short<x>{longer}")
-        );
         let lengths = lengths(&page);
         assert_eq!(lengths.len(), 5, "{lengths:?}");
         assert_eq!(
@@ -230,15 +244,18 @@ mod tests {
             [(true, 0), (true, 17), (true, 0)]
         );
         assert!(lengths[1].1 < 30 && lengths[3].1 < 40, "{lengths:?}");
+        let expected = format!("{long}&lt;x&gt;short<x>{longer}");
+        assert_eq!(page.len(), expected.len());
         let again = template.render(&ByName(Name("y")));
         let places = |page: &Page<'_>| {
             let parts = page.parts().filter_map(|part| match part {
                 Part::Own(_) => None,
-                Part::Deflated(bytes) => Some(bytes.as_ptr().addr()),
+                Part::Constant(_, deflated) => Some(deflated.as_ptr().addr()),
             });
             parts.collect::<Vec<_>>()
         };
         assert_eq!(places(&page), places(&again));
+        assert_eq!(page.into_text(), expected);
     }
 
     #[test]
@@ -255,6 +272,7 @@ mod tests {
         let source = format!("{{{{^name}}}}{}{{{{/name}}}}.", "a".repeat(600));
         let template = PageTemplate::new(source).unwrap();
         let page = template.render(&ByName(Name("y")));
-        assert_eq!((&*page.text, lengths(&page)), (&b"."[..], vec![(true, 1)]));
+        assert_eq!(lengths(&page), [(true, 1)]);
+        assert_eq!(page.into_text(), ".");
     }
 }

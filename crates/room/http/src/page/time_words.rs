@@ -1,10 +1,13 @@
 //! Durations and points in time in words. Rounding errs towards the longer wait and the shorter
 //! promise.
 
+use std::fmt::{Display, Formatter};
+
 use anteroom_room::queue_position::WaitRange;
 use anteroom_room::time::{DurationMs, Timestamp};
 use jiff::civil::DateTime;
 use jiff::tz::Offset;
+use serde::ser::{Serialize, SerializeStruct as _, Serializer};
 
 use crate::page::grammar::filled;
 use crate::page::texts::Texts;
@@ -14,72 +17,82 @@ const MINUTE: u64 = 60 * SECOND;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// Point in time in the formats that a page needs, in UTC. The server does not know the visitor's
-/// time zone; the script does, and converts.
-#[derive(Clone, Debug, Eq, PartialEq, serde::Serialize)]
-#[serde(rename_all = "camelCase")]
+/// Point in time, as a page writes it in UTC. The server does not know the visitor's time zone; the
+/// script does, and converts.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Moment {
-    /// Unix time in ms.
-    pub(crate) at_ms: u64,
-    /// RFC 3339, for the `datetime` attribute.
-    pub(crate) iso: String,
-    /// Text for people, with the zone.
-    pub(crate) text: String,
+    at: Timestamp,
+    time: DateTime,
+    form: Form,
 }
 
 impl Moment {
-    /// Formats as `2026-08-01 10:00 UTC`, with seconds if they are not zero. `None` after the year
-    /// 9999, the end of the calendar.
+    /// Returns a point in time with its day; `None` after the year 9999, the end of the calendar.
     pub(crate) fn of_day(at: Timestamp) -> Option<Self> {
-        let time = calendar(at)?;
-        let (date, hour, minute, second) = (time.date(), time.hour(), time.minute(), time.second());
-        let text = if at.0.is_multiple_of(MINUTE) {
-            format!("{date} {hour:02}:{minute:02} UTC")
-        } else {
-            format!("{date} {hour:02}:{minute:02}:{second:02} UTC")
-        };
-        Some(Self::new(at, time, text))
+        Self::in_form(at, Form::Day)
     }
 
-    /// Formats as `10:00:05 UTC`, for times of today.
+    /// Returns a point in time of today, with seconds.
     pub(crate) fn of_clock(at: Timestamp) -> Option<Self> {
-        let time = calendar(at)?;
-        let mut text = String::with_capacity("10:00:05 UTC".len());
-        push_clock(&mut text, time);
-        text.push_str(" UTC");
-        Some(Self::new(at, time, text))
+        Self::in_form(at, Form::Seconds)
     }
 
     fn in_form(at: Timestamp, form: Form) -> Option<Self> {
-        let mut moment = match form {
-            Form::Day => return Self::of_day(at),
-            _ => Self::of_clock(at)?,
-        };
-        // `10:00:05 UTC` without its seconds or its zone.
-        let clock = &moment.text;
-        moment.text = match form {
-            Form::Bare => clock.get(..5).unwrap_or_default().to_owned(),
-            Form::Zoned => format!("{} UTC", clock.get(..5).unwrap_or_default()),
-            Form::Seconds | Form::Day => clock.clone(),
-        };
-        Some(moment)
+        let time = calendar(at)?;
+        Some(Self { at, time, form })
     }
 
-    fn new(at: Timestamp, time: DateTime, text: String) -> Self {
+    /// Returns the time itself.
+    pub(crate) const fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    /// Returns the time for the `datetime` attribute: RFC 3339.
+    pub(crate) fn iso(&self) -> String {
         let mut iso = String::with_capacity("2026-08-01T10:00:05Z".len());
-        push_four(&mut iso, time.year());
-        for part in [time.month(), time.day()] {
+        let year = self.time.year().unsigned_abs();
+        push_two(&mut iso, year / 100);
+        push_two(&mut iso, year % 100);
+        for part in [self.time.month(), self.time.day()] {
             iso.push('-');
-            push_two(&mut iso, part);
+            push_two(&mut iso, part.unsigned_abs().into());
         }
         iso.push('T');
-        push_clock(&mut iso, time);
+        push_clock(&mut iso, self.time, true);
         iso.push('Z');
-        Self {
-            at_ms: at.0,
-            iso,
-            text,
+        iso
+    }
+}
+
+/// Writes the text for people: `2026-08-01 10:00 UTC`, with seconds if they are not zero, or
+/// `10:00:05 UTC`, or less.
+impl Display for Moment {
+    fn fmt(&self, f: &mut Formatter<'_>) -> std::fmt::Result {
+        let has_seconds = match self.form {
+            Form::Day => !self.at.0.is_multiple_of(MINUTE),
+            Form::Seconds => true,
+            Form::Zoned | Form::Bare => false,
+        };
+        if self.form == Form::Day {
+            write!(f, "{} ", self.time.date())?;
         }
+        let mut clock = String::with_capacity("10:00:05 UTC".len());
+        push_clock(&mut clock, self.time, has_seconds);
+        if self.form != Form::Bare {
+            clock.push_str(" UTC");
+        }
+        f.write_str(&clock)
+    }
+}
+
+/// Writes `atMs`, Unix time in ms; `iso` and `text`, as on the page.
+impl Serialize for Moment {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_struct("Moment", 3)?;
+        fields.serialize_field("atMs", &self.at.0)?;
+        fields.serialize_field("iso", &self.iso())?;
+        fields.serialize_field("text", &format_args!("{self}"))?;
+        fields.end()
     }
 }
 
@@ -142,28 +155,22 @@ fn calendar(at: Timestamp) -> Option<DateTime> {
     Some(Offset::UTC.to_datetime(stamp))
 }
 
-/// Appends `10:00:05`. Every page has two of these, and a formatter with a pattern would take as
-/// long as the rest of the page.
-fn push_clock(text: &mut String, time: DateTime) {
-    push_two(text, time.hour());
-    for part in [time.minute(), time.second()] {
+/// Appends `10:00:05` or `10:00`. Every page has such times, and a formatter with a pattern would
+/// take as long as the rest of the page.
+fn push_clock(text: &mut String, time: DateTime, has_seconds: bool) {
+    let seconds = has_seconds.then(|| time.second());
+    push_two(text, time.hour().unsigned_abs().into());
+    for part in [Some(time.minute()), seconds].into_iter().flatten() {
         text.push(':');
-        push_two(text, part);
-    }
-}
-
-fn push_four(text: &mut String, number: i16) {
-    let number = number.unsigned_abs();
-    for part in [number / 100, number % 100] {
-        push_two(text, i8::try_from(part).unwrap_or_default());
+        push_two(text, part.unsigned_abs().into());
     }
 }
 
 /// Appends a number from 0 to 99 as two digits.
-fn push_two(text: &mut String, number: i8) {
-    let number = number.unsigned_abs();
-    text.push(char::from(b'0' + number / 10 % 10));
-    text.push(char::from(b'0' + number % 10));
+fn push_two(text: &mut String, number: u16) {
+    for digit in [number / 10 % 10, number % 10] {
+        text.push(char::from_digit(digit.into(), 10).unwrap_or('0'));
+    }
 }
 
 /// Grammatical form of a duration in a sentence.
@@ -337,11 +344,11 @@ mod tests {
     fn points_in_time_have_their_zone() {
         let opening = Timestamp(1_785_578_400_000);
         let moment = Moment::of_day(opening).unwrap();
-        assert_eq!(moment.text, "2026-08-01 10:00 UTC");
-        assert_eq!(moment.iso, "2026-08-01T10:00:00Z");
+        assert_eq!(moment.to_string(), "2026-08-01 10:00 UTC");
+        assert_eq!(moment.iso(), "2026-08-01T10:00:00Z");
         let later = Timestamp(opening.0 + 5_250);
-        assert_eq!(Moment::of_clock(later).unwrap().text, "10:00:05 UTC");
-        let day = Moment::of_day(later).unwrap().text;
+        assert_eq!(Moment::of_clock(later).unwrap().to_string(), "10:00:05 UTC");
+        let day = Moment::of_day(later).unwrap().to_string();
         assert_eq!(day, "2026-08-01 10:00:05 UTC");
     }
 
@@ -350,7 +357,7 @@ mod tests {
         let texts = |text: &str| -> Vec<String> {
             let texts = parts(text).into_iter().map(|part| match part {
                 Part::Words(words) => words.to_owned(),
-                Part::Time(moment, form) => moment.text + form.sign(),
+                Part::Time(moment, form) => moment.to_string() + form.sign(),
             });
             texts.collect()
         };

@@ -21,6 +21,7 @@ use crate::page::grammar::filled;
 use crate::page::texts::Texts;
 use crate::page::time_words::{self, Case, Moment};
 use crate::page::view::WaitingView;
+use loss::LossWords;
 pub(crate) use state::Tag;
 pub(crate) use turn::TurnWords;
 
@@ -126,10 +127,7 @@ impl Words {
     #[must_use]
     pub(crate) fn of(view: &WaitingView<'_>) -> Self {
         let texts = Texts::of(view.language);
-        let lost = view
-            .position
-            .loss
-            .map(|loss| loss::words(view, texts, loss));
+        let lost = lost(view, texts);
         let tag = lost
             .as_ref()
             .map_or_else(|| state::tag(view, texts), |lost| lost.tag);
@@ -172,12 +170,49 @@ impl Words {
             keep_title,
             keep,
             is_loss,
-            since: Some(view.position.arrived_at)
-                .filter(|_| view.has_queue())
-                .and_then(Moment::of_clock),
+            since: since(view),
             updated: Moment::of_clock(view.now),
         }
     }
+}
+
+fn lost(view: &WaitingView<'_>, texts: &'static Texts) -> Option<LossWords> {
+    let loss = view.position.loss;
+    loss.map(|loss| loss::words(view, texts, loss))
+}
+
+/// Returns the time of the opening; `None` unless the room has not opened, and its time is known.
+pub(crate) fn opening(view: &WaitingView<'_>) -> Option<Moment> {
+    match view.position.reason {
+        QueueReason::NotOpenYet { opens_at } => Moment::of_day(opens_at),
+        _ => None,
+    }
+}
+
+/// Returns the arrival of the visitor; `None` without a queue.
+pub(crate) fn since(view: &WaitingView<'_>) -> Option<Moment> {
+    let arrived_at = Some(view.position.arrived_at).filter(|_| view.has_queue());
+    arrived_at.and_then(Moment::of_clock)
+}
+
+/// Returns a text of the page by its name in templates, without the work for all others; `None` if
+/// there is no such name, and an empty line if it is hidden.
+pub(crate) fn named(view: &WaitingView<'_>, name: &str) -> Option<Line> {
+    let texts = Texts::of(view.language);
+    let heading = || {
+        let lost = lost(view, texts).map(|lost| lost.heading);
+        lost.unwrap_or_else(|| state::heading(view, texts))
+    };
+    Some(match name {
+        "title" => Some(title(view, heading(), |place| texts.grammar.count(place)).into()),
+        "heading" => Some(heading().into()),
+        "reasonText" => Some(reason(view, texts)),
+        "orderText" => order(view, texts).map(Cow::from),
+        "keptText" => view.has_queue().then(|| kept(view, texts).into()),
+        "peopleAheadText" => ahead(view, texts),
+        "waitRangeText" => wait(view, texts),
+        _ => return None,
+    })
 }
 
 /// Fills in the word for the site: the operator's own one, if it is in the visitor's language.
@@ -206,7 +241,7 @@ fn reason(view: &WaitingView<'_>, texts: &'static Texts) -> Cow<'static, str> {
         QueueReason::Full | QueueReason::NotYourTurn => texts.moving.into(),
         QueueReason::QueueAll if view.is_paused => texts.paused.into(),
         QueueReason::QueueAll => texts.queue_all.into(),
-        QueueReason::NotOpenYet { opens_at } => match Moment::of_day(opens_at) {
+        QueueReason::NotOpenYet { .. } => match opening(view) {
             Some(_) => texts.early.into(),
             None => texts.early_unknown.into(),
         },
@@ -362,10 +397,7 @@ fn label(
     is_loss: bool,
     is_there: bool,
 ) -> Option<&'static str> {
-    let is_early = matches!(
-        view.position.reason,
-        QueueReason::NotOpenYet { opens_at } if Moment::of_day(opens_at).is_some()
-    );
+    let is_early = opening(view).is_some();
     Some(match () {
         () if !is_there => return None,
         () if is_early => texts.label_opens,
@@ -381,7 +413,7 @@ fn facts(view: &WaitingView<'_>, texts: &'static Texts, until: Option<&Until>) -
     let mut push = |label, value: Line| {
         facts.extend(value.map(|value| Fact { label, value }));
     };
-    let at = |kind: char| until.map(|until| format!("{{{}{kind}}}", until.moment.at_ms).into());
+    let at = |kind: char| until.map(|until| format!("{{{}{kind}}}", until.moment.at().0).into());
     match view.position.reason {
         QueueReason::NotOpenYet { .. } => {
             push(texts.label_opening, at('+'));
@@ -423,14 +455,9 @@ fn steps(view: &WaitingView<'_>, texts: &'static Texts) -> Vec<String> {
 
 /// Returns the opening of a draw that is to come.
 fn draw_at(view: &WaitingView<'_>) -> Option<Timestamp> {
-    match view.position.reason {
-        QueueReason::NotOpenYet { opens_at }
-            if view.draw && view.method == QueueingMethod::Fifo =>
-        {
-            Moment::of_day(opens_at).map(|_| opens_at)
-        }
-        _ => None,
-    }
+    let is_draw = view.draw && view.method == QueueingMethod::Fifo;
+    let opening = opening(view).filter(|_| is_draw)?;
+    Some(opening.at())
 }
 
 fn kept(view: &WaitingView<'_>, texts: &'static Texts) -> String {

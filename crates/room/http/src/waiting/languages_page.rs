@@ -13,7 +13,8 @@ pub(super) fn page(room: &str, host: &str, chosen: Language, back: &str) -> Resp
     let back = encoded(back);
     let links = Language::ALL.map(|language| {
         let (tag, name) = (language.tag(), Texts::of(language).name);
-        let href = escaped(&format!("{PATH}?room={room}&to={tag}&back={back}"));
+        let href = format!("{PATH}?room={room}&to={tag}&back={back}");
+        let href = escaped(&href);
         let current = if language == chosen {
             " aria-current=\"true\""
         } else {

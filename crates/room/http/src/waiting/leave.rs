@@ -47,7 +47,8 @@ pub(crate) fn back(query: &str) -> Response<Bytes> {
 pub(crate) fn left(query: &str, host: &str, language: Language) -> Response<Bytes> {
     let texts = Texts::of(language);
     let back = field(query, "back").unwrap_or_default();
-    let back = escaped(&safe_target(&back));
+    let back = safe_target(&back);
+    let back = escaped(&back);
     let (tag, text, join) = (texts.tag_left, texts.left_text, texts.join);
     respond(&Notice {
         language,

@@ -5,9 +5,9 @@
 //! milliseconds. Our own page adds `k=` to its query and gets less: only what it shows, and of that
 //! only what is new to it.
 
-use crate::page::{TURN_SCRIPT, Texts, TurnView, TurnWords, WaitingView, Words};
+use crate::page::{TURN_SCRIPT, Texts, TurnView, TurnWords, WaitingView, Words, words};
 use anteroom_config::language::Language;
-use anteroom_room::queue_position::{QueueReason, WaitRange};
+use anteroom_room::queue_position::WaitRange;
 use anteroom_room::room::request_flow::Intent;
 use anteroom_store::wire::waiting_status::WaitingBody;
 use bytes::Bytes;
@@ -15,7 +15,7 @@ use http::header::{
     CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, VARY, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{Response, StatusCode};
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::percent_decode_str;
 
 use super::json::{JSON, retry_after, to_json};
 use anteroom_proxy::status::RequestError;
@@ -28,15 +28,6 @@ pub const TURN_PATH: &str = "/.well-known/anteroom/turn";
 
 /// Longest room name in bytes; a config file admits none that is longer.
 const ROOM_BYTES_MAX: usize = 64;
-
-/// Characters that are escaped in a room name.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
-
-/// Returns the address that a page of `room` polls, with the page's language.
-pub(super) fn url(room: &str, language: Language) -> String {
-    let room = utf8_percent_encode(room, ESCAPED);
-    format!("{PATH}?room={room}&lang={}", language.tag())
-}
 
 /// Returns the language in a query; `None` if it names none of ours.
 #[must_use]
@@ -241,8 +232,6 @@ fn key_of_texts(texts: &[u8]) -> String {
 fn compact(view: &WaitingView<'_>, push: bool, known: &str) -> Bytes {
     let words = Words::of(view);
     let fact = |at: usize| words.facts.get(at);
-    let until = words.until.as_ref();
-    let is_early = matches!(view.position.reason, QueueReason::NotOpenYet { .. });
     let fixed = Fixed {
         title: words.title_pattern(view),
         tag: words.tag.tag,
@@ -262,11 +251,11 @@ fn compact(view: &WaitingView<'_>, push: bool, known: &str) -> Bytes {
         big: words.is_big,
         full: !view.has_queue(),
         loss: words.is_loss,
-        until: until.filter(|_| is_early).map(|until| until.moment.at_ms),
+        until: words::opening(view).map(|opening| opening.at().0),
     };
     let key = key_of_texts(&to_json(&fixed));
     let is_new = key != known;
-    let since = words.since.as_ref().map(|since| since.at_ms);
+    let since = words.since.map(|since| since.at().0);
     to_json(&Compact {
         k: &key,
         ask: view.refresh_after().0,
@@ -443,7 +432,8 @@ fn response(status: StatusCode, body: Bytes) -> Response<Bytes> {
 
 #[cfg(test)]
 mod tests {
-    use crate::page::samples;
+    use crate::page::{Links, samples};
+    use crate::waiting::language_form::query_of;
     use anteroom_room::queue_position::{HeldTurn, QueueReason};
     use anteroom_room::time::{DurationMs, Timestamp};
     use proptest::prelude::*;
@@ -507,7 +497,9 @@ mod tests {
 
         #[test]
         fn the_address_of_a_page_names_its_room(name in "[A-Za-z0-9_-]{1,64}") {
-            let url = url(&name, Language::German);
+            let query = query_of(&name, Language::German, "/lamps");
+            let links = Links { query: &query, ..samples::LINKS };
+            let url = links.position();
             let (path, query) = url.split_once('?').unwrap();
             prop_assert_eq!(path, PATH);
             prop_assert_eq!(room_of(query), Some(name));

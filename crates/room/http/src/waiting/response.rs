@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 use std::sync::LazyLock;
 
-use crate::page::{CustomPage, Links, Page, WaitingView};
+use crate::page::{CustomPage, Links, Page, Paths, WaitingView};
 use anteroom_config::PageConfig;
 use aws_lc_rs::digest;
 use base64::Engine as _;
@@ -70,6 +70,14 @@ impl Brand {
 /// large; `Referer` replaces it.
 const BACK_BYTES_MAX: usize = 256;
 
+/// Paths that pages name.
+pub(crate) const PATHS: Paths = Paths {
+    position: position_endpoint::PATH,
+    language: language_form::PATH,
+    cookies: cookies_page::PATH,
+    leave: leave::PATH,
+};
+
 /// Request headers on which the response depends.
 const VARIES: &str =
     "Accept, Accept-Encoding, Accept-Language, Sec-Fetch-Dest, Sec-Fetch-Mode, Cookie";
@@ -116,18 +124,18 @@ pub(crate) fn prepare() {
 pub fn respond(view: &WaitingView<'_>, answer: Answer, look: Look<'_>) -> Response<Bytes> {
     let is_page = answer.kind.is_page();
     let is_after_post = answer.kind == RequestKind::PageAfterPost;
-    let (body, packed, content_type) = if is_page {
+    let (body, is_packed, content_type) = if is_page {
         let html = HeaderValue::from_static("text/html; charset=utf-8");
         let page = page(view, look, is_after_post);
-        let packed = answer.has_gzip.then(|| gzip::compress(&page));
-        (Bytes::from(page.text), packed.flatten(), Some(html))
+        let packed = answer.has_gzip.then(|| gzip::compress(&page)).flatten();
+        let is_packed = packed.is_some();
+        let body = packed.unwrap_or_else(|| page.into_bytes().into());
+        (body, is_packed, Some(html))
     } else if answer.kind == RequestKind::Asset {
-        (Bytes::new(), None, None)
+        (Bytes::new(), false, None)
     } else {
-        (to_json(&view.body()), None, Some(JSON))
+        (to_json(&view.body()), false, Some(JSON))
     };
-    let is_packed = packed.is_some();
-    let body = packed.unwrap_or(body);
     let length = body.len();
     let mut response = Response::new(if answer.is_head { Bytes::new() } else { body });
     *response.status_mut() = if answer.kind.has_queueing_status() {
@@ -161,7 +169,6 @@ pub fn respond(view: &WaitingView<'_>, answer: Answer, look: Look<'_>) -> Respon
 }
 
 fn page<'t>(view: &WaitingView<'_>, look: Look<'t>, is_after_post: bool) -> Page<'t> {
-    let position = position_endpoint::url(view.room, view.language);
     let entry = match look.entry {
         "" => "".into(),
         entry => language_form::safe_target(entry),
@@ -178,13 +185,10 @@ fn page<'t>(view: &WaitingView<'_>, look: Look<'t>, is_after_post: bool) -> Page
     }
     let query = language_form::query_of(view.room, view.language, &back);
     let links = Links {
-        position: &position,
-        language: language_form::PATH,
-        languages: &format!("{}?{query}", language_form::PATH),
+        paths: &PATHS,
+        query: &query,
         back: &back,
         entry: &entry,
-        cookies: &format!("{}?{query}", cookies_page::PATH),
-        leave: &format!("{}?{query}", leave::PATH),
     };
     match look.template {
         Some(template) => template.page(view, links, is_after_post),

@@ -260,6 +260,7 @@ async fn changed_limits_take_effect_at_once_and_positions_are_kept() {
     let Outcome::Queue {
         ticket: Some(waiting),
         position,
+        ..
     } = request(&room, None).await
     else {
         panic!("the room is full")

@@ -3,6 +3,8 @@
 //!
 //! The gateway decides when to send it, and with which status and headers.
 
+use std::borrow::Cow;
+
 use anteroom_room::queue_position::{QueuePosition, QueueReason, WaitRange};
 use anteroom_room::rules::QueueingMethod;
 use anteroom_room::time::Timestamp;
@@ -72,7 +74,7 @@ pub struct CfWaitingRoom {
     #[serde(rename = "waitTime75Percentile")]
     pub wait_time_75_percentile: u64,
     /// Estimate in English; a range for `random`.
-    pub wait_time_formatted: String,
+    pub wait_time_formatted: Cow<'static, str>,
     /// Constant `false`: a queue has no limit of length.
     pub queue_is_full: bool,
     /// Whether the operator queues all visitors.
@@ -82,7 +84,7 @@ pub struct CfWaitingRoom {
     /// Seconds until the next request; 0 = another request is of no use.
     pub refresh_interval_seconds: u64,
     /// `fifo`, `random`, `passthrough` or `reject`.
-    pub queueing_method: String,
+    pub queueing_method: Cow<'static, str>,
     /// Whether the method is `fifo`.
     #[serde(rename = "isFIFOQueue")]
     pub is_fifo_queue: bool,
@@ -99,15 +101,15 @@ pub struct CfWaitingRoom {
     /// Whole minutes, rounded up, at least 1 while the room has not opened.
     pub time_until_event_start: u64,
     /// [`time_until_event_start`](Self::time_until_event_start) in English.
-    pub time_until_event_start_formatted: String,
+    pub time_until_event_start_formatted: Cow<'static, str>,
     /// Constant 0: an opening has no end.
     pub time_until_event_end: u64,
     /// Constant `unavailable`.
-    pub time_until_event_end_formatted: String,
+    pub time_until_event_end_formatted: Cow<'static, str>,
     /// Whether those who wait for the opening get a random order.
     pub shuffle_at_event_start: bool,
     /// Constant empty text: there is no such challenge here.
-    pub turnstile: String,
+    pub turnstile: Cow<'static, str>,
     /// Constant `false`: a visitor who cannot be admitted gets a rejection instead.
     pub infinite_queue: bool,
     /// Ours: position in the queue, 1 = next; `null` if there is no order, or none yet.
@@ -115,7 +117,7 @@ pub struct CfWaitingRoom {
     /// Ours: `position` less one.
     pub people_ahead: Option<u32>,
     /// Ours: reason of waiting; see [`reason_name`].
-    pub reason: String,
+    pub reason: Cow<'static, str>,
     /// Ours: operator's message; `null` if there is none.
     #[serde(default)]
     pub message: Option<String>,
@@ -153,7 +155,7 @@ impl From<QueuePositionFacts<'_>> for CfWaitingRoom {
             refresh_interval_seconds: position
                 .refresh_after
                 .map_or(0, |after| after.secs_ceil().max(1)),
-            queueing_method: words::queueing_method(method).to_owned(),
+            queueing_method: words::queueing_method(method).into(),
             is_fifo_queue: method == QueueingMethod::Fifo,
             is_random_queue: method == QueueingMethod::Random,
             is_passthrough_queue: method == QueueingMethod::Passthrough,
@@ -162,15 +164,17 @@ impl From<QueuePositionFacts<'_>> for CfWaitingRoom {
             is_event_prequeueing: until_start.is_some(),
             time_until_event_start: until_start.unwrap_or(0),
             time_until_event_start_formatted: until_start
-                .map_or_else(|| UNAVAILABLE.to_owned(), minutes_in_words),
+                .map_or(Cow::Borrowed(UNAVAILABLE), |minutes| {
+                    minutes_in_words(minutes).into()
+                }),
             time_until_event_end: 0,
-            time_until_event_end_formatted: UNAVAILABLE.to_owned(),
+            time_until_event_end_formatted: UNAVAILABLE.into(),
             shuffle_at_event_start: until_start.is_some() && facts.draw,
-            turnstile: String::new(),
+            turnstile: "".into(),
             infinite_queue: false,
             position: position.people_ahead.map(|ahead| u64::from(ahead) + 1),
             people_ahead: position.people_ahead,
-            reason: reason_name(position.reason, facts.is_paused).to_owned(),
+            reason: reason_name(position.reason, facts.is_paused).into(),
             message: facts.message.map(str::to_owned),
         }
     }
@@ -180,7 +184,7 @@ impl From<QueuePositionFacts<'_>> for CfWaitingRoom {
 struct WaitTexts {
     middle: u64,
     percentiles: [u64; 3],
-    formatted: String,
+    formatted: Cow<'static, str>,
 }
 
 impl WaitTexts {
@@ -189,7 +193,7 @@ impl WaitTexts {
             return Self {
                 middle: 0,
                 percentiles: [0; 3],
-                formatted: UNAVAILABLE.to_owned(),
+                formatted: UNAVAILABLE.into(),
             };
         };
         let [low, middle, high] = [wait.low, wait.middle, wait.high].map(minutes);
@@ -197,7 +201,7 @@ impl WaitTexts {
             return Self {
                 middle,
                 percentiles: [0; 3],
-                formatted: minutes_in_words(middle),
+                formatted: minutes_in_words(middle).into(),
             };
         }
         let formatted = if low == high {
@@ -208,7 +212,7 @@ impl WaitTexts {
         Self {
             middle,
             percentiles: [low, middle, high],
-            formatted,
+            formatted: formatted.into(),
         }
     }
 }

@@ -104,7 +104,10 @@ impl Visitors {
         let ticket = std::str::from_utf8(&bytes[..*length])?;
         let tickets: &[&str] = if *length == 0 { &[] } else { &[ticket] };
         // Few visitors are admitted: the queue does not move.
-        if let Outcome::Queue { ticket, position } = room.decide(arrival(tickets)).await {
+        if let Outcome::Queue {
+            ticket, position, ..
+        } = room.decide(arrival(tickets)).await
+        {
             if let Some(ticket) = ticket {
                 let target = bytes.get_mut(..ticket.len());
                 target

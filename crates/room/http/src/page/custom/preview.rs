@@ -12,17 +12,15 @@ use super::script::{BUTTON, PREFIX, is_filled};
 use super::{CustomPage, MISTAKES_MAX};
 use crate::page::html::Links;
 use crate::page::states;
+use crate::waiting::PATHS;
 use html::{Element, Parsed};
 
 /// Addresses of the rendered pages.
 const LINKS: Links<'static> = Links {
-    position: "/.well-known/anteroom/position?room=full&lang=en",
-    language: "/.well-known/anteroom/language",
-    languages: "/.well-known/anteroom/language?room=full&lang=en&back=%2F",
+    paths: &PATHS,
+    query: "room=full&lang=en&back=%2F",
     back: "/",
     entry: "",
-    cookies: "/.well-known/anteroom/cookies?room=full&lang=en&back=%2F",
-    leave: "/.well-known/anteroom/leave?room=full&lang=en&back=%2F",
 };
 
 /// Mark around the number of a line. Templates have no control characters but line ends and tabs.

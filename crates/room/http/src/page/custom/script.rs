@@ -3,9 +3,8 @@
 //! It is the script of our own page. Here, ids and classes begin with [`PREFIX`], so that none of
 //! them can be one of the operator's. The script fills the elements that it finds.
 
-use crate::page::html::{Links, SCRIPT, reload, settings};
+use crate::page::html::{Links, SCRIPT, reload, write_settings};
 use crate::page::view::WaitingView;
-use crate::page::words::Words;
 
 /// Begin of the ids and classes that belong to the script.
 pub(super) const PREFIX: &str = "anteroom-";
@@ -28,18 +27,14 @@ pub(super) fn is_filled(id: &str) -> bool {
 
 /// Returns the script with all that it needs, as HTML for the end of the body: a reload for
 /// browsers without scripts, live regions, and the script itself.
-pub(super) fn element(
-    view: &WaitingView<'_>,
-    links: Links<'_>,
-    words: &Words,
-    after_post: bool,
-) -> String {
+pub(super) fn element(view: &WaitingView<'_>, links: Links<'_>, after_post: bool) -> String {
     let reload = reload(view, links, after_post);
     let regions = REGIONS.map(|(id, role)| {
         format!("<p id=\"{PREFIX}{id}\" role=\"{role}\" style=\"{UNSEEN}\"></p>")
     });
     let regions = regions.concat();
-    let settings = settings(view, links, words, after_post);
+    let mut settings = String::new();
+    write_settings(&mut settings, view, links, after_post);
     let script = &*SCRIPT;
     format!(
         "<noscript><meta http-equiv=\"refresh\" content=\"{reload}\"></noscript>{regions}\

@@ -4,9 +4,11 @@
 //! them, and ours: the words of our own page in the visitor's language, addresses, and the page's
 //! script.
 
+use std::borrow::Cow;
 use std::cell::OnceCell;
 
 use anteroom_room::queue_position::QueueReason;
+use anteroom_room::time::Timestamp;
 use anteroom_store::wire::waiting_status::WaitingBody;
 use ramhorns::Content;
 use ramhorns::encoding::Encoder;
@@ -14,8 +16,9 @@ use ramhorns::encoding::Encoder;
 use super::script;
 use crate::page::fields::{Fields, write_text};
 use crate::page::html::Links;
+use crate::page::time_words::Moment;
 use crate::page::view::WaitingView;
-use crate::page::words::Words;
+use crate::page::words;
 
 /// Value of a variable. In sections, zero, empty texts and unknown values are false.
 #[derive(Debug, PartialEq)]
@@ -26,7 +29,7 @@ pub(super) enum Value<'a> {
     Null,
     Switch(bool),
     Number(u64),
-    Text(&'a str),
+    Text(Cow<'a, str>),
     /// HTML of our own.
     Html(String),
 }
@@ -88,7 +91,6 @@ pub(super) struct Variables<'a> {
     links: Links<'a>,
     after_post: bool,
     body: OnceCell<WaitingBody>,
-    words: OnceCell<Words>,
 }
 
 /// Variable of the page's script.
@@ -163,12 +165,7 @@ impl<'a> Variables<'a> {
             links,
             after_post,
             body: OnceCell::new(),
-            words: OnceCell::new(),
         }
-    }
-
-    fn words(&self) -> &Words {
-        self.words.get_or_init(|| Words::of(self.view))
     }
 
     /// Returns a variable of the JSON response, or one that templates compute from it.
@@ -219,37 +216,28 @@ impl<'a> Variables<'a> {
             "room" => text(view.room),
             "language" => text(view.language.tag()),
             "direction" => text(direction(view)),
-            "title" => text(&self.words().title),
-            "heading" => text(self.words().heading),
-            "reasonText" => text(&self.words().reason),
-            "orderText" => optional(self.words().order),
-            "keptText" => optional(self.words().kept.as_deref()),
-            "peopleAheadText" => optional(self.words().ahead.as_deref()),
-            "waitRangeText" => optional(self.words().wait.as_deref()),
             "peopleWaiting" => Value::Number(position.people_waiting.into()),
             "admittedLastMinute" => optional_number(view.admitted_last_minute.map(u64::from)),
             "opensAt" => match position.reason {
-                QueueReason::NotOpenYet { .. } => moment(self.words()),
+                QueueReason::NotOpenYet { opens_at } => moment(opens_at),
                 _ => Value::Unknown,
             },
             "reopensAt" => match position.reason {
-                QueueReason::Recovering { .. } => moment(self.words()),
+                QueueReason::Recovering { reopens_at } => moment(reopens_at),
                 _ => Value::Unknown,
             },
             "askAfterMs" => Value::Number(view.refresh_after().0),
             "positionGraceSeconds" => Value::Number(view.position_grace.0 / 1_000),
             "isAfterPost" => Value::Switch(self.after_post),
-            "positionUrl" => text(self.links.position),
-            "languageUrl" => text(self.links.language),
-            "languagesUrl" => text(self.links.languages),
+            "positionUrl" => Value::Text(self.links.position().into()),
+            "languageUrl" => text(self.links.paths.language),
+            "languagesUrl" => Value::Text(self.links.languages().into()),
             "backUrl" => text(self.links.back),
-            SCRIPT => Value::Html(script::element(
-                view,
-                self.links,
-                self.words(),
-                self.after_post,
-            )),
-            _ => return None,
+            SCRIPT => Value::Html(script::element(view, self.links, self.after_post)),
+            _ => {
+                let line = words::named(view, name)?;
+                line.map_or(Value::Unknown, Value::Text)
+            }
         })
     }
 }
@@ -275,14 +263,14 @@ fn direction(view: &WaitingView<'_>) -> &'static str {
     if view.language.is_rtl() { "rtl" } else { "ltr" }
 }
 
-/// Returns the point in time to which the page counts down.
-fn moment(words: &Words) -> Value<'_> {
-    let until = words.until.as_ref();
-    optional(until.map(|until| &*until.moment.iso))
+/// Returns a point in time to which the page counts down.
+fn moment(at: Timestamp) -> Value<'static> {
+    let moment = Moment::of_day(at);
+    moment.map_or(Value::Unknown, |moment| Value::Text(moment.iso().into()))
 }
 
 const fn text(text: &str) -> Value<'_> {
-    Value::Text(text)
+    Value::Text(Cow::Borrowed(text))
 }
 
 fn optional(known: Option<&str>) -> Value<'_> {

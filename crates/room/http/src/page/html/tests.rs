@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use anteroom_config::PageConfig;
+use anteroom_room::queue_position::QueueReason;
 use anteroom_room::rules::QueueingMethod;
 use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_room::visitor_code::VisitorCode;
@@ -19,16 +20,10 @@ const ROOM: &str = "a-room-with-a-name-that-is-as-long-as-the-name-of-a-room-can
 
 /// Longest addresses that the gateway makes.
 const LONG: Links<'static> = Links {
-    position: "/.well-known/anteroom/position?\
-               room=a-room-with-a-name-that-is-as-long-as-the-name-of-a-room-can-be-&lang=zh-Hant",
-    language: LINKS.language,
-    languages: "/.well-known/anteroom/language?\
-                room=a-room-with-a-name-that-is-as-long-as-the-name-of-a-room-can-be-&lang=zh-Hant\
-                &back=%2F0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+    paths: LINKS.paths,
+    query: "room=a-room-with-a-name-that-is-as-long-as-the-name-of-a-room-can-be-&lang=zh-Hant\
+            &back=%2F0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
     entry: "",
-    cookies: "/.well-known/anteroom/cookies?room=shop&lang=en&back=%2Flamps%3Fcolour%3Dred",
-    leave: "/.well-known/anteroom/leave?\
-            room=a-room-with-a-name-that-is-as-long-as-the-name-of-a-room-can-be-&lang=zh-Hant",
     back: "/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
            0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\
            0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef\

@@ -166,7 +166,7 @@ fn the_countdown_is_separate_from_the_estimate() {
         opens_at: samples::OPENING,
     }));
     let until = words.until.unwrap();
-    assert_eq!(until.moment.text, "2026-08-01 10:00 UTC");
+    assert_eq!(until.moment.to_string(), "2026-08-01 10:00 UTC");
     assert_eq!(until.left, "19 minutes");
     assert_eq!((words.wait, words.moved), (None, None));
 }

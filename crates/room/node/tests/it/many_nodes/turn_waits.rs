@@ -23,6 +23,7 @@ async fn long_poll(room: &RoomHandle, cookie: &str) -> (String, Option<DurationM
     let Outcome::Queue {
         ticket: Some(ticket),
         position,
+        ..
     } = outcome
     else {
         panic!("{outcome:?}");
