@@ -7,6 +7,7 @@ use axum::http::header::{HeaderValue, WWW_AUTHENTICATE};
 use axum::response::{IntoResponse, Response};
 
 use crate::bodies::ErrorBody;
+use crate::tokens::Role;
 
 /// Returns the status of a response about health.
 pub(crate) const fn status_of_health(is_healthy: bool) -> StatusCode {
@@ -38,6 +39,8 @@ pub(crate) enum ApiError {
     Method,
     /// The request needs a valid token.
     NoToken,
+    /// The token has a lower role than the request needs.
+    Role { needed: Role, role: Role },
     /// The body cannot be parsed.
     Malformed { error: String },
     /// The command is not allowed.
@@ -59,76 +62,60 @@ pub(crate) enum ApiError {
 }
 
 impl ApiError {
-    /// Returns the status, the code for programs, and the message.
-    const fn row(&self) -> (StatusCode, &'static str, &'static str) {
-        use StatusCode as Status;
+    const fn status(&self) -> StatusCode {
         match self {
-            Self::UnknownRoom { .. } => {
-                (Status::NOT_FOUND, "unknown_room", "no room has this name")
+            Self::UnknownRoom { .. } | Self::UnknownLimit { .. } | Self::UnknownPath => {
+                StatusCode::NOT_FOUND
             }
-            Self::UnknownLimit { .. } => {
-                (Status::NOT_FOUND, "unknown_limit", "no limit has this name")
-            }
-            Self::UnknownPath => (
-                Status::NOT_FOUND,
-                "unknown_path",
-                "unknown path; GET / lists all paths",
-            ),
+            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
+            Self::NoToken => StatusCode::UNAUTHORIZED,
+            Self::Role { .. } | Self::CrossSite => StatusCode::FORBIDDEN,
+            Self::Malformed { .. } => StatusCode::BAD_REQUEST,
+            Self::NotAllowed { .. } => StatusCode::UNPROCESSABLE_ENTITY,
+            Self::StoreUnavailable | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Host => StatusCode::MISDIRECTED_REQUEST,
+            Self::PathTooLong => StatusCode::URI_TOO_LONG,
+            Self::Body => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Metrics => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+
+    /// Returns the code for programs, and the message.
+    const fn words(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::UnknownRoom { .. } => ("unknown_room", "no room has this name"),
+            Self::UnknownLimit { .. } => ("unknown_limit", "no limit has this name"),
+            Self::UnknownPath => ("unknown_path", "unknown path; GET / lists all paths"),
             Self::Method => (
-                Status::METHOD_NOT_ALLOWED,
                 "method_not_allowed",
                 "method not allowed; GET / lists all paths",
             ),
             Self::NoToken => (
-                Status::UNAUTHORIZED,
                 "no_token",
                 "this needs the header `Authorization: Bearer` with a valid token",
             ),
+            Self::Role { .. } => ("role_too_low", "this needs a token with a higher role"),
             Self::Malformed { .. } => (
-                Status::BAD_REQUEST,
                 "not_understood",
                 "the body is not the expected JSON; GET / shows an example",
             ),
-            Self::NotAllowed { .. } => (
-                Status::UNPROCESSABLE_ENTITY,
-                "not_allowed",
-                "nothing was changed",
-            ),
+            Self::NotAllowed { .. } => ("not_allowed", "nothing was changed"),
             Self::StoreUnavailable => (
-                Status::SERVICE_UNAVAILABLE,
                 "store_unavailable",
                 "the store is unavailable; the change may not have been made",
             ),
             Self::CrossSite => (
-                Status::FORBIDDEN,
                 "cross_site",
                 "requests from pages of other sites are not allowed",
             ),
             Self::Host => (
-                Status::MISDIRECTED_REQUEST,
                 "host_not_allowed",
                 "unknown host name; use an IP address, or list the name in server.admin_hosts",
             ),
-            Self::Busy => (
-                Status::SERVICE_UNAVAILABLE,
-                "busy",
-                "too many requests at once; retry",
-            ),
-            Self::PathTooLong => (
-                Status::URI_TOO_LONG,
-                "path_too_long",
-                "the path is longer than any valid one",
-            ),
-            Self::Body => (
-                Status::PAYLOAD_TOO_LARGE,
-                "body_not_allowed",
-                "the body is too long or not expected",
-            ),
-            Self::Metrics => (
-                Status::INTERNAL_SERVER_ERROR,
-                "metrics_unavailable",
-                "cannot encode the metrics",
-            ),
+            Self::Busy => ("busy", "too many requests at once; retry"),
+            Self::PathTooLong => ("path_too_long", "the path is longer than any valid one"),
+            Self::Body => ("body_not_allowed", "the body is too long or not expected"),
+            Self::Metrics => ("metrics_unavailable", "cannot encode the metrics"),
         }
     }
 }
@@ -143,12 +130,22 @@ impl IntoResponse for ApiError {
             Self::UnknownLimit { limits } => Some(limits.as_slice()),
             _ => None,
         };
+        let about_role = match &self {
+            Self::Role { needed, role } => Some(format!(
+                "needed: {}, role of the token: {}",
+                needed.word(),
+                role.word()
+            )),
+            _ => None,
+        };
         let problems = match &self {
+            Self::Role { .. } => about_role.as_ref().map(std::slice::from_ref),
             Self::NotAllowed { problems } => Some(problems.as_slice()),
             Self::Malformed { error } => Some(std::slice::from_ref(error)),
             _ => None,
         };
-        let (status, error, message) = self.row();
+        let status = self.status();
+        let (error, message) = self.words();
         let body = ErrorBody {
             error,
             message,

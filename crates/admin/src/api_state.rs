@@ -11,6 +11,7 @@ use axum::extract::rejection::PathRejection;
 
 use crate::api_error::ApiError;
 use crate::clocks::Clocks;
+use crate::command::WrongTokens;
 use crate::extras::Extras;
 use crate::metrics::Metrics;
 use crate::probes::Ready;
@@ -20,6 +21,7 @@ use crate::tokens::Tokens;
 pub(crate) struct Inner {
     pub(crate) node: Arc<Node>,
     pub(crate) tokens: Arc<Tokens>,
+    pub(crate) wrong_tokens: WrongTokens,
     pub(crate) limits: Arc<LiveLimits>,
     pub(crate) extras: Arc<dyn Extras>,
     pub(crate) metrics: Metrics,

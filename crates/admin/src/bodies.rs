@@ -3,7 +3,7 @@
 //!
 //! The state of one room is in [`anteroom_store::wire::state`].
 
-use anteroom_store::wire::state::RoomState;
+use anteroom_store::wire::state::{OriginState, RoomState};
 use serde::{Deserialize, Serialize};
 
 /// Body of `GET /healthz`.
@@ -115,12 +115,25 @@ impl Readiness {
     }
 }
 
+/// State of a site.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SiteState {
+    /// Name of the site.
+    pub site: String,
+    /// Origins, as this node sees them, in the order of the file.
+    pub origins: Vec<OriginState>,
+}
+
 /// Body of `GET /rooms`.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RoomStates {
     /// All rooms, by name.
     pub rooms: Vec<RoomState>,
+    /// All sites, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sites: Vec<SiteState>,
     /// Rate limits whose stores are unavailable, by name, as in `/healthz`.
     #[serde(default)]
     pub limits: Vec<LimitTrouble>,

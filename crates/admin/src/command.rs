@@ -1,5 +1,7 @@
 //! Authentication and body of an operator's command.
 
+use std::time::Duration;
+
 use anteroom_config::overrides::Actor;
 use axum::extract::Request;
 use axum::http::HeaderMap;
@@ -7,10 +9,12 @@ use axum::http::header::{AUTHORIZATION, HeaderName};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::sync::Semaphore;
 
 use crate::api_error::ApiError;
 use crate::api_state::Inner;
 use crate::serve::Peer;
+use crate::tokens::Role;
 
 /// Maximum bytes of a body. Every key and the longest message fit many times over.
 pub(crate) const BODY_BYTES_MAX: usize = 16 * 1024;
@@ -40,25 +44,89 @@ pub(crate) fn json(value: &impl serde::Serialize) -> Value {
     serde_json::to_value(value).expect("structs with string keys always serialize")
 }
 
-/// Returns the operator behind a request, if the request has a valid token.
-pub(crate) fn actor(inner: &Inner, request: &Request) -> Result<Actor, ApiError> {
+/// Delay of the response to a wrong token. It slows guesses down, and no valid token waits.
+const DELAY_OF_WRONG_TOKENS: Duration = Duration::from_millis(250);
+/// Most responses that are delayed at once, so that a flood of wrong tokens leaves connections for
+/// valid ones.
+const DELAYED_MAX: usize = 16;
+
+/// Delays of responses to wrong tokens.
+#[derive(Debug)]
+pub(crate) struct WrongTokens(Semaphore);
+
+impl Default for WrongTokens {
+    fn default() -> Self {
+        Self(Semaphore::new(DELAYED_MAX))
+    }
+}
+
+impl WrongTokens {
+    /// Waits before a response. Of too many at once, the rest gets another error at once.
+    async fn delay(&self) -> ApiError {
+        let Ok(_permit) = self.0.try_acquire() else {
+            return ApiError::Busy;
+        };
+        tokio::time::sleep(DELAY_OF_WRONG_TOKENS).await;
+        ApiError::NoToken
+    }
+}
+
+/// Returns the operator behind a request, if the request has a valid token of this role or a higher
+/// one. The request is looked at before the future is polled.
+pub(crate) fn actor<'a>(
+    inner: &'a Inner,
+    request: &Request,
+    needed: Role,
+) -> impl Future<Output = Result<Actor, ApiError>> + Send + use<'a> {
+    let actor = actor_at_once(inner, request, needed);
+    async move {
+        match actor {
+            Err(Refusal::WrongToken) => Err(inner.wrong_tokens.delay().await),
+            Err(Refusal::Other(error)) => Err(error),
+            Ok(actor) => Ok(actor),
+        }
+    }
+}
+
+/// Reason why a request has no operator.
+enum Refusal {
+    WrongToken,
+    Other(ApiError),
+}
+
+fn actor_at_once(inner: &Inner, request: &Request, needed: Role) -> Result<Actor, Refusal> {
     let peer = request.extensions().get::<Peer>();
     let address = peer.map_or_else(|| "unknown".to_owned(), |Peer(address)| address.to_string());
     let shown = bearer(request.headers());
-    let Some(token) = shown.and_then(|shown| inner.tokens.name_of(shown)) else {
+    let Some(holder) = shown.and_then(|shown| inner.tokens.holder_of(shown)) else {
         tracing::warn!(
             from = address,
             path = %request.uri().path(),
             has_token = shown.is_some(),
             "request without a valid token rejected"
         );
-        return Err(ApiError::NoToken);
+        return Err(match shown {
+            Some(_) => Refusal::WrongToken,
+            None => Refusal::Other(ApiError::NoToken),
+        });
     };
+    if holder.role < needed {
+        tracing::warn!(
+            from = address,
+            path = %request.uri().path(),
+            token = holder.name,
+            role = holder.role.word(),
+            needed = needed.word(),
+            "request of a token without the role rejected"
+        );
+        let role = holder.role;
+        return Err(Refusal::Other(ApiError::Role { needed, role }));
+    }
     let user = request.headers().get(&OPERATOR);
     let user = user.and_then(|user| user.to_str().ok());
     let user = user.map(|user| user.chars().take(USER_CHARS_MAX).collect());
     Ok(Actor {
-        token,
+        token: holder.name,
         user,
         address,
     })
@@ -68,4 +136,31 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::future::join_all;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn wrong_tokens_wait_and_leave_connections_for_valid_ones() {
+        let (wrong, start) = (WrongTokens::default(), Instant::now());
+        let responses = (0..DELAYED_MAX + 3).map(|_| async {
+            let error = wrong.delay().await;
+            (error, start.elapsed())
+        });
+        let responses = join_all(responses).await;
+        let (delayed, rest) = responses.split_at(DELAYED_MAX);
+        assert!(delayed.iter().all(|(error, after)| {
+            *error == ApiError::NoToken && *after >= DELAY_OF_WRONG_TOKENS
+        }));
+        assert!(
+            rest.iter()
+                .all(|(error, after)| { *error == ApiError::Busy && after.is_zero() })
+        );
+        assert_eq!(wrong.delay().await, ApiError::NoToken, "all are free again");
+    }
 }

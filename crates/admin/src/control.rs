@@ -1,12 +1,13 @@
 //! Routes of the admin address, and the handlers that only read.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::overrides::LiveLimits;
-use anteroom_config::RoomName;
-use anteroom_node::Node;
-use anteroom_proxy::upstream::{OriginStats, RoomOriginStats};
+use anteroom_config::{OriginOwner, RoomName};
+use anteroom_node::{Node, RoomHandle};
+use anteroom_proxy::upstream::{GroupStats, OriginStats};
 use anteroom_store::wire::state::{OriginState, RoomState};
 use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
@@ -19,8 +20,9 @@ use futures_util::future::join_all;
 
 use crate::api_error::{ApiError, status_of_health};
 use crate::api_state::{Inner, room_of, state_of};
-use crate::bodies::{Health, Liveness, Readiness, RoomStates};
+use crate::bodies::{Health, Liveness, Readiness, RoomStates, SiteState};
 use crate::clocks::Clocks;
+use crate::command::WrongTokens;
 use crate::extras::Extras;
 use crate::guard::guard;
 use crate::health;
@@ -42,7 +44,9 @@ Anteroom admin API. Paths without a method are read with GET.
 /rooms/{name}/state  the state of one room, JSON
 /rooms/{name}/settings  its values in force, and which of them an operator set, JSON
 
-With the header `Authorization: Bearer TOKEN`, as the command `anteroom room NAME ...` sends it:
+With the header `Authorization: Bearer TOKEN`, as the command `anteroom room NAME ...` sends it.
+The role viewer may read (GET and /show), but for audit logs and visitors. The role operator may do
+all but assume-empty and audit logs.
 
 GET  /rooms/{name}/audit         who changed what, JSON
 GET  /rooms/{name}/visitors/{code}  what this node knows of the visitor with this code, JSON
@@ -95,6 +99,7 @@ impl Control {
             ready,
             node,
             tokens,
+            wrong_tokens: WrongTokens::default(),
             limits,
             extras,
             metrics,
@@ -175,15 +180,16 @@ async fn rooms(State(inner): State<Arc<Inner>>) -> Json<RoomStates> {
     let extras = inner.extras.read();
     let limits = health::unavailable_limits(&extras.limits);
     let connections = health::connection_shortage(&extras.connections);
-    let mut origins = extras.origins;
     for state in &mut rooms {
         let name = RoomName::new(&state.room);
-        state.origins = origin_states(name.and_then(|name| origins.remove(&name)));
+        let room = name.and_then(|name| inner.node.room(&name));
+        state.origins = room.map_or_else(Vec::new, |room| origins_of(&room, &extras.origins));
     }
     let is_recovering = |room: &RoomState| room.reopens_at.is_some();
     let journal = extras.journal_loss;
     Json(RoomStates {
         journal: journal.filter(|_| rooms.iter().any(is_recovering)),
+        sites: site_states(&extras.origins),
         rooms,
         limits,
         connections,
@@ -197,22 +203,37 @@ async fn room_state(
 ) -> Result<Json<RoomState>, ApiError> {
     let room = room_of(&inner.node, name)?;
     let mut state = state_of(&room, Clocks::read(inner.node.clock())).await;
-    let stats = inner.extras.read().origins.remove(&room.config().name);
-    state.origins = origin_states(stats);
+    state.origins = origins_of(&room, &inner.extras.read().origins);
     Ok(Json(state))
 }
 
-fn origin_states(stats: Option<RoomOriginStats>) -> Vec<OriginState> {
-    let state = |origin: OriginStats| OriginState {
-        url: origin.url,
+/// Returns the origins of a room: its own, or those of its site.
+fn origins_of(room: &RoomHandle, origins: &BTreeMap<OriginOwner, GroupStats>) -> Vec<OriginState> {
+    let stats = origins.get(&room.config().origin_owner());
+    stats.map(origin_states).unwrap_or_default()
+}
+
+/// Returns the sites with their origins, by name.
+fn site_states(origins: &BTreeMap<OriginOwner, GroupStats>) -> Vec<SiteState> {
+    let sites = origins.iter().filter_map(|(owner, stats)| {
+        Some(SiteState {
+            site: owner.site()?.to_owned(),
+            origins: origin_states(stats),
+        })
+    });
+    sites.collect()
+}
+
+fn origin_states(stats: &GroupStats) -> Vec<OriginState> {
+    let state = |origin: &OriginStats| OriginState {
+        url: origin.url.clone(),
         condition: origin.condition.name().to_owned(),
         for_ms: u64::try_from(origin.since.as_millis()).unwrap_or(u64::MAX),
         in_flight: origin.in_flight as u64,
         response_time_ms: origin
             .recent_response_time
             .map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
-        last_error: origin.last_error,
+        last_error: origin.last_error.clone(),
     };
-    let origins = stats.into_iter().flat_map(|room| room.origins);
-    origins.map(state).collect()
+    stats.origins.iter().map(state).collect()
 }

@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use anteroom_config::RoomName;
-use anteroom_proxy::upstream::RoomOriginStats;
+use anteroom_config::{OriginOwner, RoomName};
+use anteroom_proxy::upstream::GroupStats;
 
 /// Source of the stats of the rest of the program.
 pub trait Extras: Send + Sync + 'static {
@@ -60,8 +60,8 @@ pub struct ExtraStats {
     pub last_reload_error: Option<String>,
     /// Requests to the origin by outcome: a few fixed words, such as `answered` or `timed_out`.
     pub origin_outcomes: BTreeMap<(RoomName, &'static str), u64>,
-    /// Origins of each room.
-    pub origins: BTreeMap<RoomName, RoomOriginStats>,
+    /// Origins of each site and room that has some.
+    pub origins: BTreeMap<OriginOwner, GroupStats>,
     /// Requests by verdict: a few fixed words, such as `admit` or `queue`.
     pub verdicts: BTreeMap<(RoomName, &'static str), u64>,
     /// Rate limits by name.

@@ -28,7 +28,7 @@ mod tokens;
 
 pub use bodies::{
     AssumedEmpty, ClientStanding, ClockTrouble, ConnectionTrouble, Health, LimitTrouble, Liveness,
-    Readiness, RoomStates, RoomTrouble,
+    Readiness, RoomStates, RoomTrouble, SiteState,
 };
 pub use control::Control;
 pub use extras::{
@@ -36,4 +36,4 @@ pub use extras::{
 };
 pub use found_visitors::{FoundState, FoundVisitor, FoundVisitors};
 pub use serve::serve;
-pub use tokens::{Token, TokenError, Tokens};
+pub use tokens::{Holder, Role, Token, TokenError, Tokens};

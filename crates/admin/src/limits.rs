@@ -25,6 +25,7 @@ use crate::api_state::Inner;
 use crate::bodies::{AssumedEmpty, ClientStanding};
 use crate::command::{BODY_BYTES_MAX, NoBody, actor, json, read};
 use crate::deadline::{COMMAND_TIMEOUT, CommandFailure, in_time, log_rejected};
+use crate::tokens::Role;
 
 /// Key of a client in a body.
 const KEY: &str = "key";
@@ -51,6 +52,13 @@ impl CommandName {
     }
 
     /// Returns the command for logs, without the client's key.
+    const fn role(self) -> Role {
+        match self {
+            Self::Set | Self::Unset => Role::Operator,
+            Self::Show => Role::Viewer,
+        }
+    }
+
     const fn log_name(self) -> &'static str {
         match self {
             Self::Set => "set",
@@ -104,7 +112,7 @@ pub(crate) async fn execute(
     name: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Json<Value>, ApiError> {
-    let who = actor(&inner, &request)?;
+    let who = actor(&inner, &request, kind.role()).await?;
     let limit = limit_of(&inner, name)?;
     let body = to_bytes(request.into_body(), BODY_BYTES_MAX).await;
     let body = body.map_err(|_| ApiError::Body)?;
@@ -168,7 +176,7 @@ pub(crate) async fn assume_empty(
     if !name.is_ok_and(|Path(name)| name == ASSUME_EMPTY) {
         return Err(ApiError::Method);
     }
-    let who = actor(&inner, &request)?;
+    let who = actor(&inner, &request, Role::Admin).await?;
     let body = to_bytes(request.into_body(), BODY_BYTES_MAX).await;
     read::<NoBody>(&body.map_err(|_| ApiError::Body)?)?;
     let limits = Arc::clone(&inner.limits);
@@ -193,7 +201,7 @@ pub(crate) async fn all(
     State(inner): State<Arc<Inner>>,
     request: Request,
 ) -> Result<Json<ShownLimits>, ApiError> {
-    actor(&inner, &request)?;
+    actor(&inner, &request, Role::Viewer).await?;
     Ok(Json(inner.limits.shown(None).await))
 }
 
@@ -203,7 +211,7 @@ pub(crate) async fn one(
     name: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Json<ShownLimits>, ApiError> {
-    actor(&inner, &request)?;
+    actor(&inner, &request, Role::Viewer).await?;
     let limit = limit_of(&inner, name)?;
     Ok(Json(inner.limits.shown(Some(limit.as_str())).await))
 }
@@ -213,7 +221,7 @@ pub(crate) async fn log(
     State(inner): State<Arc<Inner>>,
     request: Request,
 ) -> Result<Json<Log>, ApiError> {
-    actor(&inner, &request)?;
+    actor(&inner, &request, Role::Admin).await?;
     match timeout(COMMAND_TIMEOUT, inner.limits.log()).await {
         Ok(Ok(log)) => Ok(Json(log)),
         _ => Err(ApiError::StoreUnavailable),

@@ -23,6 +23,7 @@ use crate::clocks::Clocks;
 use crate::command::{BODY_BYTES_MAX, NoBody, actor, json, read};
 use crate::deadline::{COMMAND_TIMEOUT, CommandFailure, in_time, log_rejected};
 use crate::found_visitors::FoundVisitors;
+use crate::tokens::Role;
 
 /// Command on a room, as in paths.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +60,15 @@ impl CommandName {
             Self::Message => "/rooms/{name}/message",
             Self::Reset => "/rooms/{name}/reset",
             Self::AssumeEmpty => "/rooms/{name}/assume-empty",
+        }
+    }
+
+    /// Returns the role that the command needs. A room that is assumed empty may admit more than
+    /// its limit.
+    const fn role(self) -> Role {
+        match self {
+            Self::AssumeEmpty => Role::Admin,
+            _ => Role::Operator,
         }
     }
 
@@ -139,7 +149,7 @@ pub(crate) async fn execute(
     name: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<(StatusCode, Json<Value>), ApiError> {
-    let who = actor(&inner, &request)?;
+    let who = actor(&inner, &request, kind.role()).await?;
     let room = room_of(&inner.node, name)?;
     let body = to_bytes(request.into_body(), BODY_BYTES_MAX).await;
     let scoped = kind.parse(&body.map_err(|_| ApiError::Body)?)?;
@@ -226,7 +236,7 @@ pub(crate) async fn log(
     name: Result<Path<String>, PathRejection>,
     request: Request,
 ) -> Result<Json<Log>, ApiError> {
-    actor(&inner, &request)?;
+    actor(&inner, &request, Role::Admin).await?;
     let room = room_of(&inner.node, name)?;
     match timeout(COMMAND_TIMEOUT, room.override_log()).await {
         Ok(Ok(log)) => Ok(Json(log)),
@@ -240,7 +250,7 @@ pub(crate) async fn find(
     path: Result<Path<(String, String)>, PathRejection>,
     request: Request,
 ) -> Result<Json<FoundVisitors>, ApiError> {
-    actor(&inner, &request)?;
+    actor(&inner, &request, Role::Operator).await?;
     let (name, code) = match path {
         Ok(Path((name, code))) => (Ok(Path(name)), code),
         Err(error) => (Err(error), String::new()),

@@ -1,4 +1,4 @@
-//! Tokens that authorize changes.
+//! Tokens of operators, and what each of them allows.
 //!
 //! Only digests are kept, and all of them are compared in constant time. The program that starts
 //! the server provides the tokens: from a file, or a generated one.
@@ -22,11 +22,51 @@ const UNNAMED: &str = "operator";
 #[derive(Default)]
 pub struct Tokens(RwLock<Vec<Token>>);
 
-/// Token; its `Debug` shows its name.
+/// Role of a token. Each one allows what those before it allow.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Role {
+    /// Reads.
+    Viewer,
+    /// Sets values, pauses and opens rooms, sets messages and overrides of limits, finds visitors.
+    Operator,
+    /// Does everything.
+    #[default]
+    Admin,
+}
+
+impl Role {
+    /// All roles, from the least to the most.
+    pub const ALL: [Self; 3] = [Self::Viewer, Self::Operator, Self::Admin];
+
+    /// Returns the word for the role in a file of tokens.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Viewer => "viewer",
+            Self::Operator => "operator",
+            Self::Admin => "admin",
+        }
+    }
+
+    fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|role| role.word() == word)
+    }
+}
+
+/// Token; its `Debug` shows its name and its role.
 #[derive(Clone)]
 pub struct Token {
-    name: String,
+    holder: Holder,
     digest: Digest,
+}
+
+/// Name and role of a token.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Holder {
+    /// Name, for the audit log.
+    pub name: String,
+    /// Role.
+    pub role: Role,
 }
 
 /// Error of a file of tokens.
@@ -48,11 +88,22 @@ pub enum TokenError {
         /// Number of the line, from 1.
         line: usize,
     },
+    /// A line ends with a word that is no role.
+    #[error("line {line}: after the token may stand its role: viewer, operator or admin")]
+    Role {
+        /// Number of the line, from 1.
+        line: usize,
+    },
 }
 
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Token({})", self.name)
+        write!(
+            f,
+            "Token({}, {})",
+            self.holder.name,
+            self.holder.role.word()
+        )
     }
 }
 
@@ -63,25 +114,32 @@ impl fmt::Debug for Tokens {
 }
 
 impl Token {
-    /// Creates a token with a name.
+    /// Creates a token with a name, for everything.
     #[must_use]
     pub fn new(name: &str, token: &str) -> Self {
+        Self::with_role(name, token, Role::default())
+    }
+
+    /// Creates a token with a name and a role.
+    #[must_use]
+    pub fn with_role(name: &str, token: &str, role: Role) -> Self {
+        let name = name.to_owned();
         Self {
-            name: name.to_owned(),
+            holder: Holder { name, role },
             digest: digest(&SHA256, token.as_bytes()),
         }
     }
 
-    /// Parses the tokens of a file: `name token` or a token alone on each line; `#` begins a
-    /// comment.
+    /// Parses the tokens of a file: `name token`, `name token role` or a token alone on each line;
+    /// `#` begins a comment. Without a role, a token is for everything.
     ///
     /// # Errors
     ///
     /// [`TokenError`]; it never shows the content of the file.
     pub fn parse(text: &str) -> Result<Vec<Self>, TokenError> {
         let token = |(text, line)| {
-            let (name, token) = words(text).ok_or(TokenError::Line { line })?;
-            Ok(Self::new(name, token))
+            let words = Words::of(text, line)?;
+            Ok(Self::with_role(words.name, words.token, words.role))
         };
         let tokens: Result<Vec<Self>, TokenError> = lines(text).map(token).collect();
         let tokens = tokens?;
@@ -100,8 +158,7 @@ impl Token {
     pub fn first_in(text: &str) -> Result<&str, TokenError> {
         let mut lines = lines(text);
         let (text, line) = lines.next().ok_or(TokenError::None)?;
-        let (_, token) = words(text).ok_or(TokenError::Line { line })?;
-        Ok(token)
+        Ok(Words::of(text, line)?.token)
     }
 }
 
@@ -111,18 +168,33 @@ fn lines(text: &str) -> impl Iterator<Item = (&str, usize)> {
     lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// Splits a line into a name and a token.
-fn words(line: &str) -> Option<(&str, &str)> {
-    let mut words = line.split_ascii_whitespace();
-    let (name, token) = match (words.next(), words.next(), words.next()) {
-        (Some(token), None, _) => (UNNAMED, token),
-        (Some(name), Some(token), None) => (name, token),
-        _ => return None,
-    };
-    let is_visible = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
-    let is_token = (TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX).contains(&token.len());
-    (is_token && is_visible(token) && is_visible(name) && name.len() <= NAME_BYTES_MAX)
-        .then_some((name, token))
+/// Words of a line.
+struct Words<'a> {
+    name: &'a str,
+    token: &'a str,
+    role: Role,
+}
+
+impl<'a> Words<'a> {
+    fn of(text: &'a str, line: usize) -> Result<Self, TokenError> {
+        let words: Vec<&str> = text.split_ascii_whitespace().take(4).collect();
+        let (name, token, role) = match *words {
+            [token] => (UNNAMED, token, None),
+            [name, token] => (name, token, None),
+            [name, token, role] => (name, token, Some(role)),
+            _ => return Err(TokenError::Line { line }),
+        };
+        let is_visible = |text: &str| text.bytes().all(|byte| byte.is_ascii_graphic());
+        let is_token = (TOKEN_BYTES_MIN..=TOKEN_BYTES_MAX).contains(&token.len());
+        if !is_token || !is_visible(token) || !is_visible(name) || name.len() > NAME_BYTES_MAX {
+            return Err(TokenError::Line { line });
+        }
+        let role = match role {
+            None => Role::default(),
+            Some(word) => Role::parse(word).ok_or(TokenError::Role { line })?,
+        };
+        Ok(Self { name, token, role })
+    }
 }
 
 impl Tokens {
@@ -137,15 +209,15 @@ impl Tokens {
         *self.0.write().unwrap_or_else(PoisonError::into_inner) = tokens;
     }
 
-    /// Returns the name of a token, if it is valid.
+    /// Returns the name and the role of a token, if it is valid.
     #[must_use]
-    pub fn name_of(&self, shown: &str) -> Option<String> {
+    pub fn holder_of(&self, shown: &str) -> Option<Holder> {
         let shown = digest(&SHA256, shown.as_bytes());
         let mut found = None;
         // No early return, so that the time does not show which token matched.
         for token in self.list() {
             if verify_slices_are_equal(token.digest.as_ref(), shown.as_ref()).is_ok() {
-                found = Some(token.name);
+                found = Some(token.holder);
             }
         }
         found
@@ -166,7 +238,8 @@ mod tests {
         let text = "# of the shop\n\nalice  aaaaaaaaaaaaaaaa\n bbbbbbbbbbbbbbbbb\r\n";
         let tokens = Tokens::new(Token::parse(text).unwrap());
         let check = |shown: &str, expected: Option<&str>| {
-            assert_eq!(tokens.name_of(shown).as_deref(), expected, "{shown}");
+            let found = tokens.holder_of(shown).map(|holder| holder.name);
+            assert_eq!(found.as_deref(), expected, "{shown}");
         };
         check("aaaaaaaaaaaaaaaa", Some("alice"));
         check("bbbbbbbbbbbbbbbbb", Some("operator"));
@@ -182,12 +255,24 @@ mod tests {
         }
         assert_eq!(
             format!("{tokens:?}"),
-            "Tokens([Token(alice), Token(operator)])"
+            "Tokens([Token(alice, admin), Token(operator, admin)])"
         );
         tokens.set(vec![Token::new("bob", "cccccccccccccccc")]);
         check("aaaaaaaaaaaaaaaa", None);
         check("cccccccccccccccc", Some("bob"));
-        assert_eq!(Tokens::default().name_of(""), None);
+        assert_eq!(Tokens::default().holder_of(""), None);
+    }
+
+    #[test]
+    fn a_token_has_the_role_behind_it_or_is_for_everything() {
+        let text = "eve aaaaaaaaaaaaaaaa viewer\nbob bbbbbbbbbbbbbbbb operator\n\
+                    ada cccccccccccccccc admin\njoe dddddddddddddddd\n";
+        let tokens = Tokens::new(Token::parse(text).unwrap());
+        let role = |letter: &str| tokens.holder_of(&letter.repeat(16)).unwrap().role;
+        let roles = ["a", "b", "c", "d"].map(role);
+        let expected = [Role::Viewer, Role::Operator, Role::Admin, Role::Admin];
+        assert_eq!(roles, expected);
+        assert!(Role::ALL.is_sorted());
     }
 
     #[test]
@@ -210,6 +295,9 @@ mod tests {
         check("# only a comment", TokenError::None);
         check("aaaaaaaaaaaaaaaa\nsecret", TokenError::Line { line: 2 });
         check("a secret aaaaaaaaaaaaaaaa", TokenError::Line { line: 1 });
+        check("a aaaaaaaaaaaaaaaa secret", TokenError::Role { line: 1 });
+        check("a aaaaaaaaaaaaaaaa Viewer", TokenError::Role { line: 1 });
+        check("a aaaaaaaaaaaaaaaa admin x", TokenError::Line { line: 1 });
         check("secret-secret-\u{e9}\u{e9}", TokenError::Line { line: 1 });
         check(&"s".repeat(257), TokenError::Line { line: 1 });
         check(&"aaaaaaaaaaaaaaaa\n".repeat(101), TokenError::TooMany);

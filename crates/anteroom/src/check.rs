@@ -284,11 +284,8 @@ fn room_mistakes(name: &str, config: &Config) -> Vec<String> {
             (_, 0) => format!("{name}: "),
             (_, line) => format!("{name}:{line}: "),
         };
-        let room = match problem.room.as_str() {
-            "" => String::new(),
-            room => format!("room \"{room}\": "),
-        };
-        format!("{location}{room}{}", problem.message)
+        let owner = problem.owner.map(|owner| format!("{owner}: "));
+        format!("{location}{}{}", owner.unwrap_or_default(), problem.message)
     });
     lines.chain(loops).chain(limits).collect()
 }
@@ -333,17 +330,23 @@ pub fn run(
     })
 }
 
-/// Returns the number of rooms, and of limits if there are any.
+/// Returns the number of rooms, and of sites and limits if there are any.
 fn summary(config: &Config) -> String {
     let count = |count: usize, what: &str| match count {
         1 => format!("1 {what}"),
         _ => format!("{count} {what}s"),
     };
-    let rooms = count(config.rooms.len(), "room");
-    match config.limits.len() {
-        0 => rooms,
-        limits => format!("{rooms}, {}", count(limits, "limit")),
+    let (sites, rooms) = (config.sites.len(), config.rooms.len());
+    let limits = config.limits.len();
+    let mut parts = Vec::new();
+    if sites > 0 {
+        parts.push(count(sites, "site"));
     }
+    parts.push(count(rooms, "room"));
+    if limits > 0 {
+        parts.push(count(limits, "limit"));
+    }
+    parts.join(", ")
 }
 
 #[cfg(test)]

@@ -112,6 +112,7 @@ pub async fn run(options: ServeOptions, err: &mut impl Write) -> anyhow::Result<
         visitors = %format_args!("{}://{}/", gateway.scheme(), gateway.address()),
         operators = %format_args!("http://{}/", gateway.admin()),
         data = %config.server.data_dir.display(),
+        sites = config.sites.len(),
         rooms = config.rooms.len(),
         "serving"
     );

@@ -12,12 +12,20 @@ use super::notes::{Located, Notes};
 use super::problem::Finding;
 use super::room::RoomRead;
 use super::shared_store::StoreConfig;
+use super::site::{self, SiteRead};
 
 /// Reports every claim that an earlier room, or the same one, has made before.
 pub(super) fn check(notes: &mut Notes, rooms: &[RoomRead]) {
     check_names(notes, rooms);
     check_routes(notes, rooms);
     check_cookies(notes, rooms);
+}
+
+/// Reports names and hosts that an earlier site has.
+pub(super) fn check_sites(notes: &mut Notes, sites: &[SiteRead]) {
+    let names = sites.iter().filter_map(|site| site.name.as_ref());
+    refuse_same_names(notes, "site", names);
+    site::check_hosts(notes, sites);
 }
 
 /// Reports names that an earlier limit has, and keys that have no effect without a room.

@@ -16,10 +16,11 @@ pub fn config(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let messages: Vec<String> = match Config::parse("fuzz.toml", &text) {
         Ok(parsed) => {
-            assert!(
-                !parsed.config.rooms.is_empty(),
-                "a file without rooms was accepted"
-            );
+            let config = &parsed.config;
+            let serves_something = !config.rooms.is_empty()
+                || !config.sites.is_empty()
+                || config.rate_limit_service.is_some();
+            assert!(serves_something, "a file that serves nothing was accepted");
             parsed.warnings.iter().map(ToString::to_string).collect()
         }
         Err(problems) => {

@@ -29,6 +29,7 @@ mod live;
 mod memcached;
 mod model;
 mod need;
+mod origins;
 pub mod overrides;
 pub mod path;
 mod pem_error;
@@ -37,6 +38,7 @@ mod rate_text;
 mod room;
 mod server;
 mod shared_store;
+mod site;
 mod store;
 #[cfg(test)]
 mod testing;
@@ -62,10 +64,11 @@ pub use memcached::MemcachedConfig;
 pub use model::{
     BypassRule, Client, ClientKey, Config, CookieSettings, HealthCheck, Host, Http2, JwtConfig,
     JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute, OnLimit,
-    OnLimitStoreFailure, OnStoreFailure, Origin, OriginCommands, OriginLimits, PageConfig,
-    PageLogo, PageTemplate, PageTexts, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore,
-    RoomConfig, RoomName, RoomOrigins, Route, SameSite, Secure, ServerConfig, SizeLimits, Statuses,
-    Timeouts, TlsConfig, TokenSource, WithoutKey,
+    OnLimitStoreFailure, OnStoreFailure, Origin, OriginCommands, OriginGroup, OriginLimits,
+    OriginOwner, OwnedOrigins, PageConfig, PageLogo, PageTemplate, PageTexts, RateLimitHeaders,
+    RateLimitServiceConfig, RateLimitStore, RoomConfig, RoomName, RoomOrigins, Route, SameSite,
+    Secure, ServerConfig, SiteConfig, SiteName, SizeLimits, Statuses, Timeouts, TlsConfig,
+    TokenSource, WithoutKey,
 };
 pub use notes::KnownKey;
 pub use pem_error::PemError;
@@ -80,10 +83,13 @@ use limit::LimitRead;
 use notes::Notes;
 use reader::{Element, Table};
 use room::RoomRead;
+use site::SiteRead;
 use source::Source;
 
 /// Most rooms of a file. A room costs memory on every node and a loop of its own.
 const ROOMS_MAX: usize = 1_000;
+/// Most sites of a file: each has connections and health checks of its own.
+const SITES_MAX: usize = 100;
 /// Most limits of a file: every request is checked against each.
 const LIMITS_MAX: usize = 200;
 
@@ -180,7 +186,8 @@ impl Config {
     pub fn known_keys() -> BTreeMap<String, KnownKey> {
         // Keys of list elements are only known if the list has an element.
         let document = DeTable::parse(
-            "server = { more_certificates = [{}] }\nroom = [{ additional_routes = [{}], \
+            "server = { more_certificates = [{}] }\nsite = [{}]\n\
+             room = [{ additional_routes = [{}], \
              page = { messages = [{}], nouns = [{}] } }]\n\
              limit = [{ routes = [{}], overrides = [{}] }]\njwt = {}\nmemcached = {}\nkafka = {}\n\
              gossip = {}",
@@ -200,12 +207,15 @@ fn read(
     let FileRead {
         server,
         store,
-        rooms,
+        sites,
+        mut rooms,
         limits,
         jwt,
         limit_stores,
         rate_limit_service,
     } = read_document(&mut notes, document, checks);
+    clashes::check_sites(&mut notes, &sites);
+    site::assign(&mut notes, &sites, &mut rooms);
     clashes::check(&mut notes, &rooms);
     clashes::check_limits(&mut notes, &limits, &rooms);
     if let Some(store) = &store {
@@ -214,12 +224,16 @@ fn read(
     let by_line = |problem: &Problem| (problem.line, problem.column);
     notes.problems.sort_by_key(by_line);
     notes.warnings.sort_by_key(by_line);
+    let sites = sites.into_iter().map(SiteRead::into_config);
+    let sites: Vec<Option<SiteConfig>> = sites.collect();
     let is_whole = store.is_some()
+        && sites.iter().all(Option::is_some)
         && rooms.iter().all(|room| room.config.is_some())
         && limits.iter().all(|limit| limit.config.is_some());
     let mut config = Config {
         server,
         store: store.unwrap_or(StoreConfig::Embedded),
+        sites: sites.into_iter().flatten().collect(),
         rooms: rooms.into_iter().filter_map(|room| room.config).collect(),
         limits: limits
             .into_iter()
@@ -253,6 +267,7 @@ fn drop_checked(room: &mut RoomConfig) {
 struct FileRead {
     server: ServerConfig,
     store: Option<StoreConfig>,
+    sites: Vec<SiteRead>,
     rooms: Vec<RoomRead>,
     limits: Vec<LimitRead>,
     jwt: Option<JwtConfig>,
@@ -264,6 +279,7 @@ fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> F
     let mut root = Table::root(notes, document);
     let server = server::read(root.table("server"));
     let store = store::read(root.table("store"), server.unnamed.as_ref());
+    let sites = read_sites(&mut root);
     let rooms = read_rooms(&mut root, checks);
     let limits = read_limits(&mut root);
     let needs: Vec<_> = limits.iter().flat_map(|limit| &limit.needs).collect();
@@ -277,6 +293,7 @@ fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> F
     FileRead {
         server: server.config,
         store,
+        sites,
         rooms,
         limits,
         jwt,
@@ -285,11 +302,22 @@ fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> F
     }
 }
 
+fn read_sites(root: &mut Table<'_>) -> Vec<SiteRead> {
+    let elements = root.elements("site", "tables, each as [[site]]");
+    let elements = refuse_beyond(root, elements, "site", SITES_MAX);
+    let sites = elements.iter();
+    sites
+        .map(|element| site::read(root.enter(element)))
+        .collect()
+}
+
 fn read_rooms(root: &mut Table<'_>, checks: Checks) -> Vec<RoomRead> {
-    let allowed = "at least one [[room]]";
+    let allowed = "at least one [[room]], [[site]] or [rate_limit_service]";
     let mistakes = root.notes.problems.len();
     let elements = root.elements("room", allowed);
-    if elements.is_empty() && root.notes.problems.len() == mistakes {
+    let has_sites = root.has("site");
+    let needs_none = has_sites || root.has("rate_limit_service");
+    if elements.is_empty() && !needs_none && root.notes.problems.len() == mistakes {
         let location = root.location("room");
         root.notes
             .report(&location, Finding::Missing, allowed, None);
@@ -297,7 +325,7 @@ fn read_rooms(root: &mut Table<'_>, checks: Checks) -> Vec<RoomRead> {
     let elements = refuse_beyond(root, elements, "room", ROOMS_MAX);
     let rooms = elements.iter();
     rooms
-        .map(|element| room::read(root.enter(element), checks))
+        .map(|element| room::read(root.enter(element), checks, has_sites))
         .collect()
 }
 

@@ -15,16 +15,20 @@ mod limit;
 mod origin;
 mod rate_limit_service;
 mod server;
+mod site;
 
 pub use limit::{
     Client, ClientKey, JwtConfig, JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders,
     LimitName, LimitRoute, OnLimit, OnLimitStoreFailure, TokenSource, WithoutKey,
 };
-pub use origin::{HealthCheck, Http2, Origin, RoomOrigins, Statuses};
+pub use origin::{
+    HealthCheck, Http2, Origin, OriginGroup, OriginOwner, OwnedOrigins, RoomOrigins, Statuses,
+};
 pub use rate_limit_service::{
     OnStoreFailure, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore,
 };
 pub use server::{OriginLimits, ServerConfig, SizeLimits, Timeouts, TlsConfig};
+pub use site::{SiteConfig, SiteName};
 
 /// A whole, checked configuration.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +37,8 @@ pub struct Config {
     pub server: ServerConfig,
     /// Store that nodes share.
     pub store: StoreConfig,
+    /// The sites, in the order of the file.
+    pub sites: Vec<SiteConfig>,
     /// The rooms, in the order of the file.
     pub rooms: Vec<RoomConfig>,
     /// The rate limits, in the order of the file.
@@ -43,6 +49,28 @@ pub struct Config {
     pub limit_stores: LimitStores,
     /// Envoy's rate limit service, if it runs here.
     pub rate_limit_service: Option<RateLimitServiceConfig>,
+}
+
+impl Config {
+    /// Returns the origins of all sites and rooms that have some.
+    pub fn origins(&self) -> impl Iterator<Item = OwnedOrigins<'_>> {
+        let sites = self.sites.iter().map(SiteConfig::origins);
+        sites.chain(self.rooms.iter().filter_map(RoomConfig::own_origins))
+    }
+
+    /// Returns the same origins to change them, each with its owner.
+    pub fn origins_mut(&mut self) -> impl Iterator<Item = (OriginOwner, &mut OriginGroup)> {
+        let sites = self.sites.iter_mut();
+        let sites = sites.map(|site| (OriginOwner::Site(site.name.clone()), &mut site.origins));
+        let rooms = self.rooms.iter_mut().filter_map(|room| {
+            let owner = OriginOwner::Room(room.name.clone());
+            match &mut room.origins {
+                RoomOrigins::Own(group) => Some((owner, group)),
+                RoomOrigins::Site(_) => None,
+            }
+        });
+        sites.chain(rooms)
+    }
 }
 
 /// A room's name: 1 to 64 of `A-Z a-z 0-9 - _`.
@@ -108,17 +136,40 @@ pub struct RoomConfig {
 }
 
 impl RoomConfig {
+    /// Returns the room's own origins; `None` if those of its site are used.
+    #[must_use]
+    pub fn own_origins(&self) -> Option<OwnedOrigins<'_>> {
+        let RoomOrigins::Own(group) = &self.origins else {
+            return None;
+        };
+        let mut hosts = self.routes.iter().map(|route| &route.host);
+        Some(OwnedOrigins {
+            owner: OriginOwner::Room(self.name.clone()),
+            group,
+            host: hosts.find_map(Host::name),
+        })
+    }
+
+    /// Returns the owner of the room's origins.
+    #[must_use]
+    pub fn origin_owner(&self) -> OriginOwner {
+        match &self.origins {
+            RoomOrigins::Own(_) => OriginOwner::Room(self.name.clone()),
+            RoomOrigins::Site(site) => OriginOwner::Site(site.clone()),
+        }
+    }
+
     /// Returns a room with no values read; its reader sets every field, or drops it.
     pub(super) fn unread() -> Self {
         Self {
             name: RoomName(String::new()),
             routes: Vec::new(),
-            origins: RoomOrigins {
+            origins: RoomOrigins::Own(OriginGroup {
                 list: Vec::new(),
                 http2: Http2::Never,
                 ca_file: None,
                 health_check: None,
-            },
+            }),
             rules: Rules::default(),
             suspended: false,
             json_response_enabled: false,
@@ -247,6 +298,17 @@ pub enum Host {
     Any,
     /// One host: lower case, no port, no trailing dot.
     Name(String),
+}
+
+impl Host {
+    /// Returns the name; `None` for any host.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Any => None,
+            Self::Name(name) => Some(name),
+        }
+    }
 }
 
 /// The ticket's cookie.

@@ -5,9 +5,11 @@ use anteroom_room::rules::{AllocationKind, Limits, NewUsersWindow, QueueingMetho
 use super::checks::Checks;
 use super::duration;
 use super::model::{
-    BypassRule, CookieSettings, Host, OriginCommands, RoomConfig, RoomName, Route, SameSite, Secure,
+    BypassRule, CookieSettings, Host, OriginCommands, RoomConfig, RoomName, RoomOrigins, Route,
+    SameSite, Secure,
 };
-use super::notes::Located;
+use super::notes::{Located, Location};
+use super::origins;
 use super::path;
 use super::problem::{Finding, Owner};
 use super::reader::Table;
@@ -15,7 +17,6 @@ use super::words;
 
 mod accent;
 pub(super) mod keys;
-mod origins;
 mod page;
 mod row;
 
@@ -34,12 +35,15 @@ pub(super) struct RoomRead {
     pub(super) name: Option<Located<RoomName>>,
     pub(super) routes: Vec<Located<Route>>,
     pub(super) cookie: Located<CookieSettings>,
+    /// Place for messages about the site of a room without origins of its own; `None` if it needs
+    /// none.
+    pub(super) needs_site: Option<Location>,
     /// `None` after a mistake in a required key.
     pub(super) config: Option<RoomConfig>,
 }
 
-/// Reads one `[[room]]`.
-pub(super) fn read(mut table: Table<'_>, checks: Checks) -> RoomRead {
+/// Reads one `[[room]]`. In a file with sites, it may leave its origins out.
+pub(super) fn read(mut table: Table<'_>, checks: Checks, has_sites: bool) -> RoomRead {
     let name = table.required(&NAME);
     if let Some(name) = &name {
         table.name_owner(Owner::Room(name.to_string()));
@@ -54,7 +58,14 @@ pub(super) fn read(mut table: Table<'_>, checks: Checks) -> RoomRead {
     if let Some(rules) = &rules {
         warn_about_copies(&mut table, rules);
     }
-    let origins = origins::read(&mut table);
+    let needs_site = has_sites && !origins::are_in(&table);
+    let needs_site = needs_site.then(|| table.location(NAME.name));
+    let origins = if needs_site.is_some() {
+        origins::leave_out(&mut table);
+        Some(RoomConfig::unread().origins)
+    } else {
+        origins::read(&mut table).map(RoomOrigins::Own)
+    };
     let mut config = RoomConfig::unread();
     // All of them have defaults, so none is missing.
     let _ = read_rows(keys::ANSWERS, &mut table, &mut config);
@@ -80,6 +91,7 @@ pub(super) fn read(mut table: Table<'_>, checks: Checks) -> RoomRead {
         name,
         routes,
         cookie,
+        needs_site,
         config,
     }
 }

@@ -52,5 +52,5 @@ pub use limits::Limits;
 pub use origins::{Origins, OriginsError, Plan, find_ca_files};
 pub use outcome::Outcome;
 pub use request::RequestBody;
-pub use stats::{OriginStats, RetryStats, RoomOriginStats};
+pub use stats::{GroupStats, OriginStats, RetryStats};
 pub use trust::TrustError;

@@ -6,8 +6,8 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use crate::{ClockTrouble, ConnectionTrouble, LimitTrouble, Readiness, RoomStates};
-use anteroom_store::wire::state::{ClosedState, RoomState};
+use crate::{ClockTrouble, ConnectionTrouble, LimitTrouble, Readiness, RoomStates, SiteState};
+use anteroom_store::wire::state::{ClosedState, OriginState, RoomState};
 use anyhow::Context as _;
 use bytes::Bytes;
 use clap::Args;
@@ -118,8 +118,9 @@ async fn query(admin: SocketAddr, options: &StatusOptions) -> anyhow::Result<Nod
         format!("{}\n", String::from_utf8_lossy(&body).trim_end())
     } else {
         format!(
-            "{}{}{}{}{}",
+            "{}{}{}{}{}{}",
             table(&states.rooms),
+            sites(&states.sites),
             journal_lost(states.journal.as_deref()),
             troubles(&states.limits),
             shortage(states.connections.as_ref()),
@@ -237,6 +238,9 @@ fn clocks(troubles: &[ClockTrouble]) -> String {
 }
 
 fn table(rooms: &[RoomState]) -> String {
+    if rooms.is_empty() {
+        return "no rooms\n".to_owned();
+    }
     let header = [
         "room",
         "active",
@@ -339,7 +343,7 @@ fn state(room: &RoomState) -> String {
     if !local.is_empty() {
         parts.push(format!("at this node only: {}", local.join(", ")));
     }
-    parts.extend(unavailable_origins(room));
+    parts.extend(unavailable_origins(&room.origins));
     if !overrides.is_empty() {
         parts.push(format!("operator: {}", overrides.join(", ")));
     }
@@ -370,12 +374,22 @@ fn in_words(ms: u64) -> String {
     }
 }
 
+/// Formats a line for each site: its origins, and which of them take no requests.
+fn sites(sites: &[SiteState]) -> String {
+    let lines = sites.iter().map(|site| {
+        let origins: Vec<&str> = site.origins.iter().map(|origin| &*origin.url).collect();
+        let (name, origins) = (&site.site, origins.join(", "));
+        match unavailable_origins(&site.origins) {
+            None => format!("site {name}: {origins}: up\n"),
+            Some(unavailable) => format!("site {name}: {origins}: {unavailable}\n"),
+        }
+    });
+    lines.collect()
+}
+
 /// Lists the origins that take no requests; `None` if all do.
-fn unavailable_origins(room: &RoomState) -> Option<String> {
-    let unavailable = room
-        .origins
-        .iter()
-        .filter(|origin| origin.condition != "up");
+fn unavailable_origins(origins: &[OriginState]) -> Option<String> {
+    let unavailable = origins.iter().filter(|origin| origin.condition != "up");
     let unavailable: Vec<String> = unavailable
         .map(|origin| {
             format!(

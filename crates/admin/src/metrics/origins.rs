@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use anteroom_config::OriginOwner;
 use anteroom_proxy::upstream::{Condition, OriginStats};
 
 use super::writer::{Distribution, Families, Title};
@@ -40,9 +41,9 @@ pub(super) fn write(families: &mut Families<'_>, stats: &ExtraStats) -> fmt::Res
             name: "origin_checks",
             help: "Health checks of the origin, by outcome.",
         },
-        rows().flat_map(|([room, origin], row)| {
+        rows().flat_map(|([owner, origin], row)| {
             let checks = [("good", row.good_checks), ("bad", row.bad_checks)];
-            checks.map(|(word, count)| ([room, origin, ("outcome", word)], count))
+            checks.map(|(word, count)| ([owner, origin, ("outcome", word)], count))
         }),
     )?;
     families.distributions(
@@ -59,17 +60,22 @@ pub(super) fn write(families: &mut Families<'_>, stats: &ExtraStats) -> fmt::Res
                    the origin did not process the request. Reason elsewhere: an origin took no \
                    connection, and another one got the request.",
         },
-        stats.origins.iter().flat_map(|(room, stats)| {
+        stats.origins.iter().flat_map(|(owner, stats)| {
             let retries = stats.retries;
             let counts = [("stale", retries.stale), ("elsewhere", retries.elsewhere)];
-            counts.map(|(word, count)| ([("room", room.as_str()), ("reason", word)], count))
+            counts.map(|(word, count)| ([label(owner), ("reason", word)], count))
         }),
     )
 }
 
+/// Returns the label of a site or a room.
+fn label(owner: &OriginOwner) -> (&'static str, &str) {
+    (owner.kind(), owner.name())
+}
+
 fn rows(stats: &ExtraStats) -> impl Iterator<Item = (Labels<'_>, &OriginStats)> {
-    stats.origins.iter().flat_map(|(room, stats)| {
-        let labels = |url| [("room", room.as_str()), ("origin", url)];
+    stats.origins.iter().flat_map(|(owner, stats)| {
+        let labels = |url| [label(owner), ("origin", url)];
         stats
             .origins
             .iter()
@@ -82,9 +88,9 @@ fn words<'a>(
     name: &'static str,
     counts: &'a [(&'static str, u64)],
 ) -> impl Iterator<Item = ([(&'static str, &'a str); 3], u64)> {
-    let [room, origin] = labels;
+    let [owner, origin] = labels;
     let counts = counts.iter();
-    counts.map(move |(word, count)| ([room, origin, (name, *word)], *count))
+    counts.map(move |(word, count)| ([owner, origin, (name, *word)], *count))
 }
 
 fn times(row: &OriginStats) -> Distribution {

@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _, UdpSocket};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use anteroom_config::{Config, ServerConfig};
+use anteroom_config::{Config, OwnedOrigins, ServerConfig};
 
 /// Longest time to resolve names. A resolver that is down must not delay a start for long.
 const RESOLVE_WAIT: Duration = Duration::from_secs(2);
@@ -38,20 +38,19 @@ fn listeners(config: &Config) -> Vec<(&'static str, SocketAddr)> {
     listeners
 }
 
-/// Returns a line for each origin of a room that is this gateway.
+/// Returns a line for each origin of a site or a room that is this gateway.
 pub(super) fn mistakes(config: &Config) -> Vec<String> {
     let listeners = listeners(config);
     let mut lines = Vec::new();
-    for room in &config.rooms {
-        for origin in &room.origins.list {
+    for OwnedOrigins { owner, group, .. } in config.origins() {
+        for origin in &group.list {
             let Some((key, address)) = listener_behind(origin.authority(), &listeners) else {
                 continue;
             };
             lines.push(format!(
-                "room \"{}\": the origin {origin} is this gateway itself ({key} = \"{address}\"), \
+                "{owner}: the origin {origin} is this gateway itself ({key} = \"{address}\"), \
                  so \
-                 every request would come back: name the site behind it",
-                room.name
+                 every request would come back: name the site behind it"
             ));
         }
     }

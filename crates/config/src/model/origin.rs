@@ -1,13 +1,15 @@
-//! Origins of a room, and their health checks.
+//! Origins of sites and rooms, and their health checks.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use anteroom_room::time::DurationMs;
 
-/// Origins of a room, and how to connect to them.
+use super::{RoomName, SiteName};
+
+/// Origins that serve the same requests, and how to connect to them.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct RoomOrigins {
+pub struct OriginGroup {
     /// One or more, none twice, in the order of the file.
     pub list: Vec<Origin>,
     /// Use of HTTP/2 towards them.
@@ -16,6 +18,73 @@ pub struct RoomOrigins {
     pub ca_file: Option<PathBuf>,
     /// Health check; `None` = no check.
     pub health_check: Option<HealthCheck>,
+}
+
+/// Origins of a room.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum RoomOrigins {
+    /// Origins of its own.
+    Own(OriginGroup),
+    /// Those of a site.
+    Site(SiteName),
+}
+
+/// Site or room that has origins.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub enum OriginOwner {
+    /// Room with origins of its own.
+    Room(RoomName),
+    /// Site.
+    Site(SiteName),
+}
+
+/// Origins with their owner.
+#[derive(Clone, Debug)]
+pub struct OwnedOrigins<'a> {
+    /// Site or room that has the origins.
+    pub owner: OriginOwner,
+    /// The origins.
+    pub group: &'a OriginGroup,
+    /// First host that the owner names, for health checks; `None` if it serves any host.
+    pub host: Option<&'a str>,
+}
+
+impl OriginOwner {
+    /// Returns `room` or `site`: the table of the file, and the label of metrics.
+    #[must_use]
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Room(_) => "room",
+            Self::Site(_) => "site",
+        }
+    }
+
+    /// Returns the name of a room; `None` for a site.
+    #[must_use]
+    pub fn room(&self) -> Option<&str> {
+        matches!(self, Self::Room(_)).then(|| self.name())
+    }
+
+    /// Returns the name of a site; `None` for a room.
+    #[must_use]
+    pub fn site(&self) -> Option<&str> {
+        matches!(self, Self::Site(_)).then(|| self.name())
+    }
+
+    /// Returns the name of the room or the site.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Room(name) => name.as_str(),
+            Self::Site(name) => name.as_str(),
+        }
+    }
+}
+
+impl fmt::Display for OriginOwner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} \"{}\"", self.kind(), self.name())
+    }
 }
 
 /// One origin: plain HTTP or TLS to one authority.

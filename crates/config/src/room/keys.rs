@@ -241,14 +241,20 @@ pub(crate) const NAME: Key<Text<RoomName>> = Key {
     },
     default: None,
 };
-pub(crate) const HOST: Key<Text<Host>> = Key {
-    name: "host",
-    kind: Text {
-        allowed: "a host name such as \"shop.example.com\"",
-        read: host,
-    },
-    default: None,
-};
+pub(crate) const HOST: Key<Text<Host>> = host_key("host");
+
+/// Returns a key for the name of a host.
+pub(crate) const fn host_key(name: &'static str) -> Key<Text<Host>> {
+    Key {
+        name,
+        kind: Text {
+            allowed: "a host name such as \"shop.example.com\"",
+            read: host,
+        },
+        default: None,
+    }
+}
+
 pub(crate) const PATH: Key<Text<String>> = Key {
     name: "path",
     kind: Text {

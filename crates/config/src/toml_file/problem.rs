@@ -57,6 +57,8 @@ pub enum Owner {
     Room(String),
     /// A `[[limit]]`.
     Limit(String),
+    /// A `[[site]]`.
+    Site(String),
 }
 
 impl fmt::Display for Owner {
@@ -64,6 +66,7 @@ impl fmt::Display for Owner {
         match self {
             Self::Room(name) => write!(f, "room \"{name}\""),
             Self::Limit(name) => write!(f, "limit \"{name}\""),
+            Self::Site(name) => write!(f, "site \"{name}\""),
         }
     }
 }

@@ -55,7 +55,8 @@ fn keys_that_are_left_out_have_the_documented_defaults() {
             path: "/".to_owned()
         }]
     );
-    assert_eq!(room.origins.list[0].authority(), "127.0.0.1:3000");
+    let origins = room.own_origins().unwrap().group;
+    assert_eq!(origins.list[0].authority(), "127.0.0.1:3000");
     assert_eq!(room.queueing_status_code, 200);
     assert_eq!(room.non_navigation_status_code, 429);
     assert_eq!(room.max_addresses_per_ticket, None);

@@ -85,9 +85,12 @@ fn the_example_is_valid_and_has_no_warning() {
 }
 
 /// Lines that cannot be enabled together with the rest, and their replacements.
-const ALTERNATIVES: [(&str, &str); 11] = [
+const ALTERNATIVES: [(&str, &str); 13] = [
     // Next to `origins`.
     ("origin = \"http://127.0.0.1:3000\"", ""),
+    ("origin = \"http://127.0.0.1:3001\"", ""),
+    // Next to `host`.
+    ("hosts = [\"example.com\", \"www.example.com\"]", ""),
     // A global store needs names of data centers.
     ("data_center = \"local\"", "data_center = \"fra1\""),
     ("kind = \"embedded\"", "kind = \"valkey\""),

@@ -21,12 +21,18 @@ struct ReferencePage {
     tables: &'static [&'static str],
 }
 
-const PAGES: [ReferencePage; 4] = [
+const PAGES: [ReferencePage; 5] = [
     ReferencePage {
         file: "config-server.md",
         title: "Configuration: server",
         about: "Listeners, TLS, trusted proxies, timeouts and sizes.",
         tables: &["server"],
+    },
+    ReferencePage {
+        file: "config-site.md",
+        title: "Configuration: sites",
+        about: "Hosts, and the origins that serve them.",
+        tables: &["site"],
     },
     ReferencePage {
         file: "config-room.md",

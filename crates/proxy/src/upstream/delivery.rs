@@ -228,7 +228,8 @@ impl<B: RequestBody> Delivery<B> {
         attempt.is_first_report = is_first_report;
         attempt.last_error = Some(crate::upstream::check::chain(failure));
         debug!(
-            room = %self.group.room,
+            room = self.group.owner.room(),
+            site = self.group.owner.site(),
             origin = attempt.origin.url,
             error = failure as &dyn std::error::Error,
             "no response"

@@ -1,4 +1,4 @@
-//! Origins of one room, and the choice of one for the next request.
+//! Origins of a site or a room, and the choice of one for the next request.
 //!
 //! Of two random origins that are up, tower's balancer chooses the one with fewer requests in
 //! flight. If none is up, it chooses among those that checks have not found unhealthy, and
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use anteroom_config::{HealthCheck, RoomName};
+use anteroom_config::{HealthCheck, OriginOwner};
 use parking_lot::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
@@ -24,10 +24,10 @@ use crate::upstream::outcome::{Outcome, Sign};
 use crate::upstream::request::RequestBody;
 use balancer::Balancer;
 
-/// Origins of one room.
+/// Origins of a site or a room.
 #[derive(Debug)]
 pub struct Group<B> {
-    pub(crate) room: RoomName,
+    pub(crate) owner: OriginOwner,
     pub(crate) retries: Arc<Retries>,
     pub(crate) check: Option<HealthCheck>,
     origins: Vec<Arc<Origin<B>>>,
@@ -39,7 +39,7 @@ pub struct Group<B> {
     tasks: Mutex<Vec<AbortHandle>>,
 }
 
-/// Counters of requests of a room that were sent again.
+/// Counters of requests that were sent again.
 #[derive(Debug, Default)]
 pub(crate) struct Retries {
     stale: AtomicU64,
@@ -83,7 +83,7 @@ impl<B> Drop for Group<B> {
 impl<B: RequestBody> Group<B> {
     /// Creates a group; `origins` must not be empty.
     pub(crate) fn new(
-        room: RoomName,
+        owner: OriginOwner,
         origins: Vec<Arc<Origin<B>>>,
         check: Option<HealthCheck>,
         retries: Arc<Retries>,
@@ -91,7 +91,7 @@ impl<B: RequestBody> Group<B> {
     ) -> Arc<Self> {
         let balancer = Balancer::among(&origins, changes.load(Relaxed));
         let group = Self {
-            room,
+            owner,
             retries,
             check,
             balancer: Mutex::new(balancer),
@@ -295,13 +295,17 @@ impl<B: RequestBody> Group<B> {
         let Some(Changed { was, lasted, after }) = changed else {
             return;
         };
-        let (room, origin) = (&self.room, &self.origins[index].url);
+        let (room, site) = (self.owner.room(), self.owner.site());
+        let origin = &self.origins[index].url;
         let (was, seconds, why) = (was.name(), lasted.as_secs(), why());
         if after == Condition::Up {
-            info!(%room, origin, was, seconds, why, "origin is up again");
+            info!(room, site, origin, was, seconds, why, "origin is up again");
         } else {
             let is = after.name();
-            warn!(%room, origin, is, was, seconds, why, "origin takes no requests");
+            warn!(
+                room,
+                site, origin, is, was, seconds, why, "origin takes no requests"
+            );
         }
     }
 
@@ -311,11 +315,11 @@ impl<B: RequestBody> Group<B> {
         if self.is_down.swap(is_down, Relaxed) == is_down {
             return;
         }
-        let room = &self.room;
+        let (room, site) = (self.owner.room(), self.owner.site());
         if is_down {
-            warn!(%room, "no origin is healthy; nobody new is admitted");
+            warn!(room, site, "no origin is healthy; nobody new is admitted");
         } else {
-            info!(%room, "an origin is healthy again");
+            info!(room, site, "an origin is healthy again");
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Origins of all rooms across reloads. An origin that stays keeps its connections, health and
-//! counters. Requests to a removed one complete as usual.
+//! Origins of all sites and rooms across reloads. An origin that stays keeps its connections, its
+//! health and its counters. Requests to a removed one complete as usual.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 
 use anteroom_config::{
-    Config, Host, Http2, Origin as OriginConfig, RoomConfig, RoomName, RoomOrigins,
+    Config, Http2, Origin as OriginConfig, OriginGroup, OriginOwner, OwnedOrigins,
 };
 use parking_lot::Mutex;
 use tokio::time::Instant;
@@ -19,21 +19,21 @@ use crate::upstream::limits::Limits;
 use crate::upstream::origin::Origin;
 use crate::upstream::pool::Pool;
 use crate::upstream::request::RequestBody;
-use crate::upstream::stats::RoomOriginStats;
+use crate::upstream::stats::GroupStats;
 use crate::upstream::trust::{self, Pem, Tls, TrustError};
 
-/// Error of a room's origins.
+/// Error of the origins of a site or a room.
 #[derive(Debug, thiserror::Error)]
-#[error("origins of room \"{room}\"")]
+#[error("origins of {owner}")]
 pub struct OriginsError {
-    /// Name of the room.
-    pub room: RoomName,
+    /// Site or room.
+    pub owner: OriginOwner,
     /// Underlying error.
     #[source]
     pub source: TrustError,
 }
 
-/// Origins of all rooms.
+/// Origins of all sites and rooms.
 #[derive(Debug)]
 pub struct Origins<B> {
     limits: Limits,
@@ -43,8 +43,8 @@ pub struct Origins<B> {
 
 #[derive(Debug)]
 struct State<B> {
-    groups: BTreeMap<RoomName, Arc<Group<B>>>,
-    /// Connections by origin: rooms with the same origin share them.
+    groups: BTreeMap<OriginOwner, Arc<Group<B>>>,
+    /// Connections by origin: owners of the same origin share them.
     pools: Pools<B>,
 }
 
@@ -60,16 +60,16 @@ struct PoolKey {
 /// Planned origins, for [`Origins::commit`].
 #[derive(Debug)]
 pub struct Plan<B> {
-    groups: BTreeMap<RoomName, Arc<Group<B>>>,
-    hosts: BTreeMap<RoomName, String>,
+    groups: BTreeMap<OriginOwner, Arc<Group<B>>>,
+    hosts: BTreeMap<OriginOwner, String>,
     pools: Pools<B>,
 }
 
 impl<B> Plan<B> {
-    /// Returns the origins of a room.
+    /// Returns the origins of a site or a room.
     #[must_use]
-    pub fn group(&self, room: &RoomName) -> Option<Arc<Group<B>>> {
-        self.groups.get(room).map(Arc::clone)
+    pub fn group(&self, owner: &OriginOwner) -> Option<Arc<Group<B>>> {
+        self.groups.get(owner).map(Arc::clone)
     }
 }
 
@@ -87,12 +87,15 @@ impl<B: RequestBody + Sync> Origins<B> {
         }
     }
 
-    /// Plans groups for `rooms`, and reuses existing origins where possible.
+    /// Plans groups for sites and rooms, and reuses existing origins where possible.
     ///
     /// # Errors
     ///
-    /// [`OriginsError`] for each room whose origins cannot be used.
-    pub fn plan(&self, rooms: &[RoomConfig]) -> Result<Plan<B>, Vec<OriginsError>> {
+    /// [`OriginsError`] for each site and room whose origins cannot be used.
+    pub fn plan<'a>(
+        &self,
+        owned: impl IntoIterator<Item = OwnedOrigins<'a>>,
+    ) -> Result<Plan<B>, Vec<OriginsError>> {
         let mut errors = Vec::new();
         let mut plan = Plan {
             groups: BTreeMap::new(),
@@ -100,16 +103,14 @@ impl<B: RequestBody + Sync> Origins<B> {
             pools: HashMap::new(),
         };
         let mut draft = self.draft();
-        for room in rooms {
-            match draft.group(&room.name, &room.origins) {
+        for OwnedOrigins { owner, group, host } in owned {
+            match draft.group(&owner, group) {
                 Ok(group) => {
-                    plan.groups.insert(room.name.clone(), group);
-                    plan.hosts.insert(room.name.clone(), host_of(room));
+                    let host = host.unwrap_or_default().to_owned();
+                    plan.hosts.insert(owner.clone(), host);
+                    plan.groups.insert(owner, group);
                 }
-                Err(source) => errors.push(OriginsError {
-                    room: room.name.clone(),
-                    source,
-                }),
+                Err(source) => errors.push(OriginsError { owner, source }),
             }
         }
         plan.pools = draft.pools;
@@ -131,13 +132,13 @@ impl<B: RequestBody + Sync> Origins<B> {
         for group in self.state.lock().groups.values() {
             group.retire();
         }
-        for (room, group) in &plan.groups {
+        for (owner, group) in &plan.groups {
             if group.check.is_none() {
                 for origin in group.origins() {
                     origin.health.lock().forget_checks(now);
                 }
             }
-            check::begin(group, plan.hosts.get(room).map_or("", String::as_str));
+            check::begin(group, plan.hosts.get(owner).map_or("", String::as_str));
         }
         // The balancers were made for the plan and must learn of the reset health.
         self.changes.fetch_add(1, Relaxed);
@@ -150,33 +151,29 @@ impl<B: RequestBody + Sync> Origins<B> {
         drop(before);
     }
 
-    /// Creates a group for a room outside the config.
+    /// Creates a group outside the config.
     ///
     /// # Errors
     ///
     /// [`TrustError`] if its origins cannot be used.
-    pub fn single(
-        &self,
-        room: &RoomName,
-        origins: &RoomOrigins,
-    ) -> Result<Arc<Group<B>>, TrustError> {
+    pub fn single(&self, owned: OwnedOrigins<'_>) -> Result<Arc<Group<B>>, TrustError> {
         let mut draft = self.draft();
-        let group = draft.group(room, origins)?;
+        let group = draft.group(&owned.owner, owned.group)?;
         let mut state = self.state.lock();
         state.pools = draft.pools;
-        state.groups.insert(room.clone(), Arc::clone(&group));
+        state.groups.insert(owned.owner, Arc::clone(&group));
         drop(state);
-        check::begin(&group, "");
+        check::begin(&group, owned.host.unwrap_or_default());
         Ok(group)
     }
 
-    /// Returns the present stats by room.
+    /// Returns the present stats by owner.
     #[must_use]
-    pub fn stats(&self) -> BTreeMap<RoomName, RoomOriginStats> {
+    pub fn stats(&self) -> BTreeMap<OriginOwner, GroupStats> {
         let groups = self.state.lock().groups.clone();
         let stats = groups.iter();
         stats
-            .map(|(room, group)| (room.clone(), group.stats()))
+            .map(|(owner, group)| (owner.clone(), group.stats()))
             .collect()
     }
 
@@ -198,7 +195,7 @@ struct Draft<B> {
     limits: Limits,
     changes: Arc<AtomicU64>,
     /// Present groups.
-    groups: BTreeMap<RoomName, Arc<Group<B>>>,
+    groups: BTreeMap<OriginOwner, Arc<Group<B>>>,
     pools: Pools<B>,
     trust: Trust,
 }
@@ -206,10 +203,10 @@ struct Draft<B> {
 impl<B: RequestBody + Sync> Draft<B> {
     fn group(
         &mut self,
-        room: &RoomName,
-        config: &RoomOrigins,
+        owner: &OriginOwner,
+        config: &OriginGroup,
     ) -> Result<Arc<Group<B>>, TrustError> {
-        let before = self.groups.get(room).map(Arc::clone);
+        let before = self.groups.get(owner).map(Arc::clone);
         let mut origins = Vec::with_capacity(config.list.len());
         for origin in &config.list {
             let pool = self.pool(origin, config)?;
@@ -225,7 +222,7 @@ impl<B: RequestBody + Sync> Draft<B> {
         }
         let retries = before.map(|group| Arc::clone(&group.retries));
         Ok(Group::new(
-            room.clone(),
+            owner.clone(),
             origins,
             config.health_check.clone(),
             retries.unwrap_or_default(),
@@ -236,7 +233,7 @@ impl<B: RequestBody + Sync> Draft<B> {
     fn pool(
         &mut self,
         origin: &OriginConfig,
-        config: &RoomOrigins,
+        config: &OriginGroup,
     ) -> Result<Arc<Pool<B>>, TrustError> {
         let pem = match &config.ca_file {
             Some(path) if origin.has_tls() => Some(self.trust.text(path)?),
@@ -269,14 +266,14 @@ impl<B: RequestBody + Sync> Draft<B> {
 pub fn find_ca_files(config: &mut Config, config_file: &Path) -> Vec<(PathBuf, String)> {
     let folder = config_file.parent().unwrap_or_else(|| Path::new(""));
     let mut mistakes = Vec::new();
-    for room in &mut config.rooms {
-        let Some(path) = &mut room.origins.ca_file else {
+    for (owner, origins) in config.origins_mut() {
+        let Some(path) = &mut origins.ca_file else {
             continue;
         };
         *path = folder.join(&*path);
         if let Err(error) = trust::check_ca_file(path) {
-            let (name, error_text) = (&room.name, check::chain(&error));
-            mistakes.push((path.clone(), format!("room \"{name}\": {error_text}")));
+            let error_text = check::chain(&error);
+            mistakes.push((path.clone(), format!("{owner}: {error_text}")));
         }
     }
     mistakes
@@ -311,14 +308,4 @@ impl Trust {
         self.tls.insert(path.cloned(), Arc::clone(&tls));
         Ok(tls)
     }
-}
-
-/// Returns the host of the checks: the room's host, if it names one.
-fn host_of(room: &RoomConfig) -> String {
-    let mut hosts = room.routes.iter().map(|route| &route.host);
-    let named = hosts.find_map(|host| match host {
-        Host::Name(name) => Some(name.clone()),
-        Host::Any => None,
-    });
-    named.unwrap_or_default()
 }

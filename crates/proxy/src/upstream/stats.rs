@@ -11,7 +11,7 @@ use crate::upstream::health::Condition;
 use crate::upstream::origin::Origin;
 use crate::upstream::request::RequestBody;
 
-/// Present stats of one origin of a room.
+/// Present stats of one origin.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct OriginStats {
     /// URL, such as `http://host:port`.
@@ -38,7 +38,7 @@ pub struct OriginStats {
     pub bad_checks: u64,
 }
 
-/// Counts of requests of a room that were sent again.
+/// Counts of requests that were sent again.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct RetryStats {
     /// Retries because the connection was just being closed, or the origin did not process the
@@ -48,12 +48,12 @@ pub struct RetryStats {
     pub elsewhere: u64,
 }
 
-/// Present stats of a room's origins.
+/// Present stats of the origins of a site or a room.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct RoomOriginStats {
+pub struct GroupStats {
     /// Origins in the order of the file.
     pub origins: Vec<OriginStats>,
-    /// Retries of the room's requests.
+    /// Retries of requests.
     pub retries: RetryStats,
     /// Whether all origins fail their checks.
     pub is_down: bool,
@@ -62,9 +62,9 @@ pub struct RoomOriginStats {
 impl<B: RequestBody> Group<B> {
     /// Returns the present stats.
     #[must_use]
-    pub fn stats(&self) -> RoomOriginStats {
+    pub fn stats(&self) -> GroupStats {
         let now = Instant::now();
-        RoomOriginStats {
+        GroupStats {
             origins: self
                 .origins()
                 .iter()

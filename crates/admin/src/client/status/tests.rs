@@ -168,6 +168,7 @@ fn limits_that_differ_are_listed_by_node() {
         room.total_active_users = total;
         let states = RoomStates {
             rooms: vec![room],
+            sites: Vec::new(),
             limits: Vec::new(),
             journal: None,
             connections: None,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_admin::overrides::LiveLimits;
-use anteroom_admin::{Control, ExtraStats, Extras, Token, Tokens, serve};
+use anteroom_admin::{Control, ExtraStats, Extras, Role, Token, Tokens, serve};
 use anteroom_config::{Config, RoomName};
 use anteroom_embedded::{DataDir, Embedded, faults::Faults};
 use anteroom_limit::time::TimestampUs;
@@ -74,6 +74,11 @@ impl LimiterContext for Around {
 
 /// Valid token.
 pub(crate) const TOKEN: &str = "a token of the tests";
+
+/// Returns a token with this role alone.
+pub(crate) fn token_of(role: Role) -> String {
+    format!("token-of-a-{}", role.word())
+}
 
 pub(crate) struct Bench {
     pub(crate) clock: Arc<HandClock>,
@@ -145,7 +150,10 @@ impl Bench {
         let shutdown = async {
             let _ = stopped.await;
         };
-        let tokens = Arc::new(Tokens::new(vec![Token::new("test", TOKEN)]));
+        let role = |role| Token::with_role("role", &token_of(role), role);
+        let mut tokens = vec![Token::new("test", TOKEN)];
+        tokens.extend(Role::ALL.map(role));
+        let tokens = Arc::new(Tokens::new(tokens));
         let control = Control::new(Arc::clone(&node), limits, Arc::new(Fixed(extras)), tokens);
         let done = tokio::spawn(serve(listener, Vec::new(), control.router(), shutdown));
         Self {
@@ -210,9 +218,20 @@ impl Bench {
 
     /// Reads a path with the valid token.
     pub(crate) async fn get_as_operator(&self, path: &str) -> Response {
-        let request = "HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer";
-        self.send(&format!("GET {path} {request} {TOKEN}\r\n\r\n"))
-            .await
+        let token = format!("Bearer {TOKEN}");
+        self.get_with(path, &[("authorization", &token)]).await
+    }
+
+    /// Reads a path with these headers.
+    pub(crate) async fn get_with(&self, path: &str, headers: &[(&str, &str)]) -> Response {
+        let headers = headers
+            .iter()
+            .map(|(name, value)| format!("{name}: {value}\r\n"));
+        let headers: String = headers.collect();
+        self.send(&format!(
+            "GET {path} HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n"
+        ))
+        .await
     }
 
     /// Sends a command with the valid token.

@@ -3,7 +3,9 @@
 use anteroom_room::time::DurationMs;
 use serde_json::{Value, json};
 
-use crate::control::bench::{Bench, TOKEN};
+use anteroom_admin::Role;
+
+use crate::control::bench::{Bench, TOKEN, token_of};
 use crate::control::client::Response;
 
 const PATHS: [&str; 8] = [
@@ -64,6 +66,58 @@ async fn changes_need_a_valid_token() {
         "cross_site"
     );
     assert_eq!(bench.post_with(path, "", &page[..1]).await.status, 200);
+    bench.stop().await;
+}
+
+#[tokio::test]
+async fn each_request_needs_its_role_or_a_higher_one() {
+    let bench = Bench::new().await;
+    let viewer = ["GET /limits", "GET /limits/api", "POST /limits/api/show"];
+    let operator = [
+        "POST /rooms/shop/set",
+        "POST /rooms/shop/pause",
+        "POST /rooms/shop/resume",
+        "POST /rooms/shop/queue-all",
+        "POST /rooms/shop/open",
+        "POST /rooms/shop/message",
+        "POST /rooms/shop/reset",
+        "POST /limits/api/set",
+        "POST /limits/api/unset",
+        "GET /rooms/shop/visitors/7K3M-9QXZ",
+    ];
+    let admin = [
+        "POST /rooms/shop/assume-empty",
+        "POST /limits/assume-empty",
+        "GET /rooms/shop/audit",
+        "GET /audit/limits",
+    ];
+    let needed = [
+        (Role::Viewer, &viewer[..]),
+        (Role::Operator, &operator),
+        (Role::Admin, &admin),
+    ];
+    for (needed, requests) in needed {
+        for request in requests {
+            let (method, path) = request.split_once(' ').unwrap();
+            for role in Role::ALL {
+                let token = format!("Bearer {}", token_of(role));
+                let headers = [("authorization", token.as_str())];
+                let response = match method {
+                    "GET" => bench.get_with(path, &headers).await,
+                    _ => bench.post_with(path, "{}", &headers).await,
+                };
+                let is_refused = response.status == 403;
+                assert_eq!(is_refused, role < needed, "{request} {role:?}");
+                assert_ne!(response.status, 401, "{request} {role:?}");
+                if is_refused {
+                    assert_eq!(response.json()["error"], "role_too_low");
+                    let (needed, role) = (needed.word(), role.word());
+                    let line = format!("needed: {needed}, role of the token: {role}");
+                    assert_eq!(problems(&response), [line]);
+                }
+            }
+        }
+    }
     bench.stop().await;
 }
 

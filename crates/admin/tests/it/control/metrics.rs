@@ -6,8 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use anteroom_admin::{ConnectionStats, ExtraStats, LimitStats, QuotaStats, RateLimitServiceStats};
+use anteroom_config::OriginOwner;
 use anteroom_node::Outcome;
-use anteroom_proxy::upstream::{Condition, OriginStats, RetryStats, RoomOriginStats};
+use anteroom_proxy::upstream::{Condition, GroupStats, OriginStats, RetryStats};
 use anteroom_room::time::DurationMs;
 
 use crate::control::bench::{Bench, NOW, room_name};
@@ -41,7 +42,7 @@ fn everything() -> ExtraStats {
         failed_reloads: 7,
         last_reload_error: Some("no".to_owned()),
         origin_outcomes: [((shop.clone(), "answered"), 8)].into(),
-        origins: [(shop.clone(), origins())].into(),
+        origins: [(OriginOwner::Room(shop.clone()), origins())].into(),
         verdicts: [((shop.clone(), "admit"), 9), ((shop, "a \"b\"\n\\"), 10)].into(),
         limits: [("api".to_owned(), limit())].into(),
         limit_stores: [(("valkey", "disagreement"), 28)].into(),
@@ -94,7 +95,7 @@ fn limit() -> LimitStats {
     }
 }
 
-fn origins() -> RoomOriginStats {
+fn origins() -> GroupStats {
     let ms = |ms| Some(Duration::from_millis(ms));
     let origin = OriginStats {
         url: "http://a:80".to_owned(),
@@ -109,7 +110,7 @@ fn origins() -> RoomOriginStats {
         good_checks: 20,
         bad_checks: 21,
     };
-    RoomOriginStats {
+    GroupStats {
         origins: vec![origin],
         retries: RetryStats {
             stale: 11,

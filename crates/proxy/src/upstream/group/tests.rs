@@ -1,6 +1,6 @@
 //! Tests of which origins are chosen.
 
-use anteroom_config::{Http2, Origin as OriginConfig, RoomOrigins};
+use anteroom_config::{Http2, Origin as OriginConfig, OriginGroup, OwnedOrigins, RoomName};
 use http::StatusCode;
 
 use super::*;
@@ -13,7 +13,7 @@ type Body = http_body_util::Empty<bytes::Bytes>;
 
 fn group(count: usize) -> Arc<Group<Body>> {
     let list = (1..=count).map(|port| OriginConfig::parse(&format!("http://127.0.0.1:{port}")));
-    let origins = RoomOrigins {
+    let origins = OriginGroup {
         list: list.map(Result::unwrap).collect(),
         http2: Http2::Never,
         ca_file: None,
@@ -25,8 +25,12 @@ fn group(count: usize) -> Arc<Group<Body>> {
         head_bytes: 65_536,
         headers: 100,
     };
-    let room = RoomName::new("shop").unwrap();
-    Origins::new(limits).single(&room, &origins).unwrap()
+    let owned = OwnedOrigins {
+        owner: OriginOwner::Room(RoomName::new("shop").unwrap()),
+        group: &origins,
+        host: None,
+    };
+    Origins::new(limits).single(owned).unwrap()
 }
 
 /// Creates a group with checks.
@@ -44,7 +48,7 @@ fn checked(count: usize) -> Arc<Group<Body>> {
     };
     let group = group(count);
     Group::new(
-        group.room.clone(),
+        group.owner.clone(),
         group.origins.clone(),
         Some(check),
         Arc::default(),
@@ -223,7 +227,7 @@ async fn a_second_attempt_goes_to_another_origin() {
 async fn a_change_is_visible_to_every_group_of_the_origin() {
     let before = group(2);
     let after = Group::new(
-        before.room.clone(),
+        before.owner.clone(),
         before.origins.clone(),
         None,
         Arc::clone(&before.retries),

@@ -12,7 +12,7 @@ use crate::origin::support::{Body, LIMITS, Origin, WAIT, advance, get, room, tex
 fn group(lines: &str) -> Arc<Group<Body>> {
     let room = room("shop", lines);
     let origins = Origins::new(LIMITS);
-    origins.single(&room.name, &room.origins).unwrap()
+    origins.single(room.own_origins().unwrap()).unwrap()
 }
 
 /// Sends a request, waits for `after`, runs `meanwhile`, and drops the request.

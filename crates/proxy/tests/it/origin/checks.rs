@@ -19,8 +19,8 @@ async fn an_origin_that_fails_its_checks_is_skipped_until_it_passes() {
     );
     let origins = Origins::<Body>::new(LIMITS);
     let room = room("shop", &lines);
-    let plan = origins.plan(std::slice::from_ref(&room)).unwrap();
-    let group = plan.group(&room.name).unwrap();
+    let plan = origins.plan(room.own_origins()).unwrap();
+    let group = plan.group(&room.origin_owner()).unwrap();
     origins.commit(plan);
     let condition = |index: usize| group.stats().origins[index].condition;
     let checks = |origin: &Origin| origin.shared.checks.load(Relaxed);
@@ -71,8 +71,8 @@ async fn an_origin_without_a_response_fails_its_check_in_time() {
     );
     let origins = Origins::<Body>::new(LIMITS);
     let room = room("shop", &lines);
-    let plan = origins.plan(std::slice::from_ref(&room)).unwrap();
-    let group = plan.group(&room.name).unwrap();
+    let plan = origins.plan(room.own_origins()).unwrap();
+    let group = plan.group(&room.origin_owner()).unwrap();
     origins.commit(plan);
     until("it is unhealthy", || group.is_down()).await;
     let error = group.stats().origins[0].last_error.clone().unwrap();

@@ -10,8 +10,8 @@ use anteroom_proxy::upstream::{Group, Origins};
 use crate::origin::support::{Body, LIMITS, Origin, get, in_time, room, text, until};
 
 fn apply(origins: &Origins<Body>, room: &RoomConfig) -> Arc<Group<Body>> {
-    let plan = origins.plan(std::slice::from_ref(room)).unwrap();
-    let group = plan.group(&room.name).unwrap();
+    let plan = origins.plan(room.own_origins()).unwrap();
+    let group = plan.group(&room.origin_owner()).unwrap();
     origins.commit(plan);
     group
 }
@@ -95,10 +95,10 @@ async fn a_plan_that_fails_changes_nothing() {
         "shop",
         "origin = \"https://a\"\norigin_ca_file = \"no/such/file.pem\"",
     );
-    let errors = origins.plan(std::slice::from_ref(&bad)).unwrap_err();
-    assert_eq!(errors[0].room, good.name);
+    let errors = origins.plan(bad.own_origins()).unwrap_err();
+    assert_eq!(errors[0].owner, good.origin_owner());
     let stats = origins.stats();
-    let shown = &stats[&good.name].origins;
+    let shown = &stats[&good.origin_owner()].origins;
     assert_eq!((shown.len(), &*shown[0].url), (1, "http://127.0.0.1:9"));
     assert_eq!(responses(&group), [("http://127.0.0.1:9".to_owned(), 0)]);
 }
@@ -114,7 +114,7 @@ async fn reading_files_blocks_no_request() {
     let room = room("shop", &lines);
     let planning = {
         let origins = Arc::clone(&origins);
-        tokio::task::spawn_blocking(move || origins.plan(&[room]).is_err())
+        tokio::task::spawn_blocking(move || origins.plan(room.own_origins()).is_err())
     };
     // Blocks until the other side opens the pipe; it reads until this side closes it.
     let open = move || std::fs::OpenOptions::new().write(true).open(pipe);
@@ -146,5 +146,6 @@ fn ca_files_are_resolved_beside_the_config_file_or_reported() {
         path.display()
     );
     assert_eq!(mistakes, [(path.clone(), expected)]);
-    assert_eq!(config.rooms[0].origins.ca_file, Some(path));
+    let origins = config.rooms[0].own_origins().unwrap();
+    assert_eq!(origins.group.ca_file, Some(path));
 }

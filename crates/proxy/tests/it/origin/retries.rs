@@ -24,7 +24,7 @@ pub(crate) async fn origin_with(http2: &str, idle: Duration) -> (TcpListener, Ar
     let lines = format!("origin = \"http://{address}\"\n{http2}");
     let origins = Origins::new(anteroom_proxy::upstream::Limits { idle, ..LIMITS });
     let room = room("shop", &lines);
-    let group = origins.single(&room.name, &room.origins).unwrap();
+    let group = origins.single(room.own_origins().unwrap()).unwrap();
     (listener, group)
 }
 

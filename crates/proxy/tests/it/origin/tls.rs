@@ -100,8 +100,8 @@ impl Secure {
         );
         let origins = Origins::new(LIMITS);
         let room = room("shop", &lines);
-        let plan = origins.plan(std::slice::from_ref(&room)).unwrap();
-        let group = plan.group(&room.name).unwrap();
+        let plan = origins.plan(room.own_origins()).unwrap();
+        let group = plan.group(&room.origin_owner()).unwrap();
         origins.commit(plan);
         group
     }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_config::RoomName;
-use anteroom_proxy::upstream::RoomOriginStats;
+use anteroom_config::{OriginOwner, RoomName};
+use anteroom_proxy::upstream::GroupStats;
 
 use super::WaitingRoomLayer;
 use super::counters::{CountsByRoom, SharedTicketCounts};
@@ -21,9 +21,9 @@ impl WaitingRoomLayer {
         self.gate.counters.outcomes()
     }
 
-    /// Returns the stats of each room's origins.
+    /// Returns the stats of the origins of sites and rooms.
     #[must_use]
-    pub fn origin_stats(&self) -> BTreeMap<RoomName, RoomOriginStats> {
+    pub fn origin_stats(&self) -> BTreeMap<OriginOwner, GroupStats> {
         self.gate.origins.stats()
     }
 

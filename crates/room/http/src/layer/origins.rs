@@ -1,11 +1,11 @@
-//! Origins of rooms: their plan and limits, and reports of their failures to rooms.
+//! Origins of sites and rooms: their plan and limits, and reports of their failures to rooms.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as _;
 use std::sync::Weak;
 use std::time::Duration;
 
-use anteroom_config::{Config, RoomName, ServerConfig};
+use anteroom_config::{Config, RoomName, RoomOrigins, ServerConfig};
 use anteroom_proxy::upstream::{Limits, Origins, Plan};
 use anteroom_room::origin::{OriginOutcome as CoreOutcome, UNREACHABLE_IN_A_ROW};
 use arc_swap::ArcSwap;
@@ -29,12 +29,12 @@ pub(super) fn limits(server: &ServerConfig) -> Limits {
     }
 }
 
-/// Plans the origins of all rooms of `config`.
+/// Plans the origins of all sites and rooms of `config`.
 pub(super) fn plan(
     origins: &Origins<Body>,
     config: &Config,
 ) -> Result<Plan<Body>, RouteTableError> {
-    origins.plan(&config.rooms).map_err(|errors| {
+    origins.plan(config.origins()).map_err(|errors| {
         let problems = errors.into_iter().map(|error| {
             let mut message = error.source.to_string();
             let mut cause = error.source.source();
@@ -43,7 +43,7 @@ pub(super) fn plan(
                 cause = error.source();
             }
             RoomProblem {
-                room: error.room.to_string(),
+                owner: Some(error.owner),
                 line: 0,
                 message,
             }
@@ -71,8 +71,12 @@ pub(super) async fn watch(routes: Weak<ArcSwap<RouteTable>>) {
             let name = &route.config.name;
             let now = route.upstream.group.abandoned();
             let before = abandoned.insert(name.clone(), now).unwrap_or(0);
+            let is_own = matches!(route.config.origins, RoomOrigins::Own(_));
             for _ in before..now {
-                route.counters.count_outcome(OriginOutcome::Abandoned);
+                // Of a site, each room would count the requests of all of them.
+                if is_own {
+                    route.counters.count_outcome(OriginOutcome::Abandoned);
+                }
                 route.room.handle_origin_outcome(CoreOutcome::Unreachable);
             }
             if route.upstream.group.is_down() {

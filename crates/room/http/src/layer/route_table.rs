@@ -5,9 +5,9 @@ use std::sync::Arc;
 use crate::page::CustomPage;
 use anteroom_config::language::Language;
 use anteroom_config::overrides::RoomOverrides;
-use anteroom_config::{Config, Host, PageTemplate, RoomConfig, RoomName};
+use anteroom_config::{Config, Host, OriginOwner, PageTemplate, RoomConfig, RoomName};
 use anteroom_node::{Node, RoomHandle};
-use anteroom_proxy::upstream::Plan;
+use anteroom_proxy::upstream::{Group, Plan};
 use anteroom_room::id::VisitorId;
 use anteroom_room::queue_position::{HeldTurn, QueuePosition};
 use anteroom_room::time::Timestamp;
@@ -25,22 +25,22 @@ use anteroom_proxy::path::{Decoding, Readings};
 use anteroom_proxy::request_context::{Upstream, VisitorLanguage};
 use anteroom_proxy::route::{AmbiguousPathError, Routes, bare_host};
 
-/// Mistake of a room that the config file alone does not show.
+/// Mistake of a site or a room that the config file alone does not show.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RoomProblem {
-    /// Name of the room.
-    pub room: String,
+    /// Site or room; `None` if it is not known which.
+    pub owner: Option<OriginOwner>,
     /// Line in the config file; 0 = not known.
     pub line: usize,
     /// Mistake, in words for the operator.
     pub message: String,
 }
 
-/// Error of rooms that cannot be served, with all their mistakes.
+/// Error of sites and rooms that cannot be served, with all their mistakes.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("{} rooms cannot be served as configured", problems.len())]
+#[error("{} mistakes in sites and rooms, which cannot be served as configured", problems.len())]
 pub struct RouteTableError {
-    /// Mistakes, in the order of the rooms.
+    /// Mistakes, in the order of the sites and rooms.
     pub problems: Vec<RoomProblem>,
 }
 
@@ -50,6 +50,7 @@ pub(super) struct RouteTable {
     /// Number of times that origins may decode a path.
     pub(super) decoding: Decoding,
     rooms: Vec<RoomRoute>,
+    /// Origins by host, for requests without a room.
     origins: Vec<(Host, Upstream)>,
 }
 
@@ -72,6 +73,8 @@ pub(super) struct RouteTableDraft {
     routes: Routes,
     decoding: Decoding,
     rooms: Vec<RoomRouteDraft>,
+    /// Origins of sites by host; empty in a file without sites.
+    sites: Vec<(Host, Upstream)>,
 }
 
 struct RoomRouteDraft {
@@ -94,11 +97,13 @@ impl RouteTableDraft {
                 Err(more) => problems.extend(more),
             }
         }
+        let sites = sites(config, plan);
         match routes(config, &mut problems) {
             Some(routes) if problems.is_empty() => Ok(Self {
                 routes,
                 decoding: Decoding::of(&config.server),
                 rooms,
+                sites,
             }),
             _ => Err(RouteTableError { problems }),
         }
@@ -108,7 +113,7 @@ impl RouteTableDraft {
 impl RoomRouteDraft {
     fn new(config: &RoomConfig, plan: &Plan<Body>) -> Result<Self, Vec<RoomProblem>> {
         let bypass = compile(config)?;
-        let group = plan.group(&config.name);
+        let group = plan.group(&config.origin_owner());
         let group = group.ok_or_else(|| vec![problem(config, "its origins are unknown")])?;
         let template = template(config)?;
         let name = HeaderValue::from_str(config.name.as_str());
@@ -118,21 +123,25 @@ impl RoomRouteDraft {
             cookie_name: config.cookie_name(),
             name,
             bypass,
-            upstream: Upstream {
-                group,
-                language: VisitorLanguage {
-                    chosen: None,
-                    default: config.page.language,
-                },
-            },
+            upstream: upstream(group, config.page.language),
             template,
         })
     }
 }
 
+fn upstream(group: Arc<Group<Body>>, language: Language) -> Upstream {
+    Upstream {
+        group,
+        language: VisitorLanguage {
+            chosen: None,
+            default: language,
+        },
+    }
+}
+
 fn problem(config: &RoomConfig, message: &str) -> RoomProblem {
     RoomProblem {
-        room: config.name.to_string(),
+        owner: Some(OriginOwner::Room(config.name.clone())),
         line: 0,
         message: message.to_owned(),
     }
@@ -151,7 +160,7 @@ impl RouteTable {
             match node.room(&room.room) {
                 Some(handle) => rooms.push(RoomRoute::new(handle, room, counters)),
                 None => problems.push(RoomProblem {
-                    room: room.room.to_string(),
+                    owner: Some(OriginOwner::Room(room.room)),
                     line: 0,
                     message: "the node does not run this room".to_owned(),
                 }),
@@ -161,7 +170,11 @@ impl RouteTable {
             Ok(Self {
                 routes: draft.routes,
                 decoding: draft.decoding,
-                origins: origins(&rooms),
+                origins: if draft.sites.is_empty() {
+                    origins(&rooms)
+                } else {
+                    draft.sites
+                },
                 rooms,
             })
         } else {
@@ -218,8 +231,8 @@ impl RouteTable {
         is_here.then_some(room)
     }
 
-    /// Returns the upstream for requests without a room: that of the first room in the file with a
-    /// route on the host.
+    /// Returns the upstream for requests without a room: that of the site that serves the host. In
+    /// a file without sites, it is that of the first room with a route on the host.
     pub(super) fn origin_of(&self, host: &str) -> Option<Upstream> {
         let host = bare_host(host);
         let by_name = self
@@ -321,7 +334,7 @@ impl CurrentRoom {
 fn compile(config: &RoomConfig) -> Result<BypassRules, Vec<RoomProblem>> {
     BypassRules::compile(&config.bypass).map_err(|errors| {
         let problems = errors.into_iter().map(|error| RoomProblem {
-            room: config.name.to_string(),
+            owner: Some(OriginOwner::Room(config.name.clone())),
             line: error.line,
             message: error.to_string(),
         });
@@ -331,7 +344,7 @@ fn compile(config: &RoomConfig) -> Result<BypassRules, Vec<RoomProblem>> {
 
 fn template(config: &RoomConfig) -> Result<Option<CustomPage>, Vec<RoomProblem>> {
     let problem = |line, message| RoomProblem {
-        room: config.name.to_string(),
+        owner: Some(OriginOwner::Room(config.name.clone())),
         line,
         message,
     };
@@ -359,13 +372,29 @@ fn routes(config: &Config, problems: &mut Vec<RoomProblem>) -> Option<Routes> {
         Ok(routes) => Some(routes),
         Err(error) => {
             problems.push(RoomProblem {
-                room: String::new(),
+                owner: None,
                 line: 0,
                 message: format!("a room's path never matches a request: {error}"),
             });
             None
         }
     }
+}
+
+fn sites(config: &Config, plan: &Plan<Body>) -> Vec<(Host, Upstream)> {
+    let mut origins = Vec::new();
+    for site in &config.sites {
+        let Some(group) = plan.group(&site.origins().owner) else {
+            continue;
+        };
+        let upstream = upstream(group, site.language);
+        origins.extend(
+            site.hosts
+                .iter()
+                .map(|host| (host.clone(), upstream.clone())),
+        );
+    }
+    origins
 }
 
 fn origins(rooms: &[RoomRoute]) -> Vec<(Host, Upstream)> {
@@ -392,7 +421,7 @@ mod tests {
         let config = Config::parse("anteroom.toml", text).unwrap().config;
         let RouteTableError { problems } = RouteTable::check(&config).unwrap_err();
         let expected = RoomProblem {
-            room: "shop".to_owned(),
+            owner: Some(OriginOwner::Room(RoomName::new("shop").unwrap())),
             line: 7,
             message: "custom_page_file: page.html was not read".to_owned(),
         };

@@ -140,8 +140,8 @@ pub(crate) struct Page<'t> {
 pub(crate) enum Part<'p> {
     /// Text of this visitor.
     Own(&'p [u8]),
-    /// Constant text, and the same as blocks of a deflate stream that end at a byte and need no text
-    /// before.
+    /// Constant text, and the same as blocks of a deflate stream. They end at a byte and need no
+    /// text before.
     Constant(&'p [u8], &'p [u8]),
 }
 

@@ -18,6 +18,7 @@ mod own_answers;
 mod rate_limits;
 mod retries;
 mod short_bodies;
+mod sites;
 mod streaming;
 mod support;
 mod upgrades;

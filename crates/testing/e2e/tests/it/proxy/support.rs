@@ -6,7 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anteroom_config::{Http2, Origin as OriginConfig, RoomName, RoomOrigins, SizeLimits, Timeouts};
+use anteroom_config::{
+    Http2, Origin as OriginConfig, OriginGroup, OriginOwner, OwnedOrigins, RoomName, SizeLimits,
+    Timeouts,
+};
 use anteroom_proxy::body::Body;
 use anteroom_proxy::downstream::connection_table::{ConnectionLimits, ConnectionTable};
 use anteroom_proxy::downstream::drain::{DrainTrigger, drain};
@@ -202,7 +205,7 @@ fn listener(socket_bytes: Option<u32>) -> TcpListener {
 
 fn group(setup: &Setup, origins: &[SocketAddr]) -> Arc<Group<Body>> {
     let urls = origins.iter().map(|address| format!("http://{address}"));
-    let origins = RoomOrigins {
+    let origins = OriginGroup {
         list: urls.map(|url| OriginConfig::parse(&url).unwrap()).collect(),
         http2: setup.http2,
         ca_file: None,
@@ -214,8 +217,12 @@ fn group(setup: &Setup, origins: &[SocketAddr]) -> Arc<Group<Body>> {
         head_bytes: setup.head_bytes,
         headers: setup.headers,
     };
-    let room = RoomName::new("shop").unwrap();
-    Origins::new(limits).single(&room, &origins).unwrap()
+    let owned = OwnedOrigins {
+        owner: OriginOwner::Room(RoomName::new("shop").unwrap()),
+        group: &origins,
+        host: None,
+    };
+    Origins::new(limits).single(owned).unwrap()
 }
 
 /// Starts a gateway with its origin, and connects a client.

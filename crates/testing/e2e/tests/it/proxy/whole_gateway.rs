@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use anteroom::gateway::Gateway;
-use anteroom_config::{Config, Origin as OriginConfig, RoomName};
+use anteroom_config::{Config, Origin as OriginConfig, RoomName, RoomOrigins};
 use anteroom_e2e::eventually;
 use bytes::Bytes;
 use http::{Request, Response};
@@ -272,15 +272,20 @@ async fn a_reload_that_fails_for_its_origins_changes_nothing() {
     let mut next = config(&site.folder, &[origin.address], "");
     let room = &mut next.rooms[0];
     room.rules.limits.total_active_users = 7;
-    room.origins.list = vec![OriginConfig::parse("https://127.0.0.1:9").unwrap()];
-    room.origins.ca_file = Some("no/such/file.pem".into());
+    let RoomOrigins::Own(origins) = &mut room.origins else {
+        panic!("the room has origins of its own");
+    };
+    origins.list = vec![OriginConfig::parse("https://127.0.0.1:9").unwrap()];
+    origins.ca_file = Some("no/such/file.pem".into());
     // A valid change of another room is not applied either.
     let mut other = room.clone();
     other.name = RoomName::new("other").unwrap();
-    other.origins.ca_file = None;
+    if let RoomOrigins::Own(origins) = &mut other.origins {
+        origins.ca_file = None;
+    }
     next.rooms.push(other);
     let error = site.gateway.reload(&next).unwrap_err();
-    assert!(error.to_string().contains("1 room"), "{error:#}");
+    assert!(error.to_string().contains("1 mistake"), "{error:#}");
     let node = site.gateway.node();
     let limits = node.room(&name).unwrap().config().rules.limits;
     assert_eq!(limits.total_active_users, 100);

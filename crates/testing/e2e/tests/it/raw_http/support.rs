@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::{
-    Config, Http2, Origin as OriginConfig, RoomName, RoomOrigins, SizeLimits, Timeouts,
+    Config, Http2, Origin as OriginConfig, OriginGroup, OriginOwner, OwnedOrigins, RoomName,
+    SizeLimits, Timeouts,
 };
 use anteroom_proxy::body::Body;
 use anteroom_proxy::cookies;
@@ -61,7 +62,7 @@ impl Default for Setup {
 }
 
 fn upstream(setup: &Setup, origin: SocketAddr) -> Upstream {
-    let origins = RoomOrigins {
+    let origins = OriginGroup {
         list: vec![OriginConfig::parse(&format!("http://{origin}")).unwrap()],
         http2: Http2::default(),
         ca_file: None,
@@ -73,8 +74,12 @@ fn upstream(setup: &Setup, origin: SocketAddr) -> Upstream {
         head_bytes: 65_536,
         headers: 100,
     };
-    let room = RoomName::new("shop").unwrap();
-    Upstream::new(Origins::new(limits).single(&room, &origins).unwrap())
+    let owned = OwnedOrigins {
+        owner: OriginOwner::Room(RoomName::new("shop").unwrap()),
+        group: &origins,
+        host: None,
+    };
+    Upstream::new(Origins::new(limits).single(owned).unwrap())
 }
 
 /// Gateway that sends everything to one origin.

@@ -1,4 +1,4 @@
-//! Reader of a room's origins, their protocol and their health checks.
+//! Reader of the origins of a site or a room, their protocol and their health checks.
 
 use std::path::PathBuf;
 
@@ -7,13 +7,13 @@ use anteroom_room::time::DurationMs;
 use crate::host::OriginError;
 use crate::keys::{A_FILE, path_key, time_key};
 use crate::kind::{Choice, Duration, InvalidValue, Text, Whole};
-use crate::model::{HealthCheck, Http2, Origin, RoomOrigins, Statuses};
+use crate::model::{HealthCheck, Http2, Origin, OriginGroup, Statuses};
 use crate::notes::Located;
 use crate::path::{self, PathError};
 use crate::problem::Finding;
 use crate::reader::{Key, Table};
 
-/// Most origins of a room. Each is monitored, and has metrics of its own.
+/// Most origins of a site or a room. Each is monitored, and has metrics of its own.
 const ORIGINS_MAX: usize = 100;
 
 const fn origin(name: &'static str) -> Key<Text<Origin>> {
@@ -76,8 +76,31 @@ const fn times(name: &'static str, default: &'static str) -> Key<Whole<u32>> {
     }
 }
 
+/// Whether the table names an origin.
+pub(crate) fn are_in(table: &Table<'_>) -> bool {
+    table.has(ORIGIN.name) || table.has(ORIGINS.name)
+}
+
+/// Reads the keys of a table that names no origin, and reports them.
+pub(crate) fn leave_out(table: &mut Table<'_>) {
+    // So that the keys are known.
+    table.optional(&ORIGIN);
+    table.list(&ORIGINS);
+    table.optional(&ORIGIN_HTTP2);
+    table.optional(&ORIGIN_CA_FILE);
+    read_health_check(table);
+    for key in [ORIGIN_HTTP2.name, ORIGIN_CA_FILE.name, HEALTH_CHECK] {
+        if table.has(key) {
+            let location = table.location(key);
+            let finding = Finding::Remark("found without an origin of the room's own".to_owned());
+            let hint = "write it in the [[site]] that the room belongs to".to_owned();
+            table.notes.report(&location, finding, "", Some(hint));
+        }
+    }
+}
+
 /// Reads all keys; `None` if no origin could be read.
-pub(super) fn read(table: &mut Table<'_>) -> Option<RoomOrigins> {
+pub(crate) fn read(table: &mut Table<'_>) -> Option<OriginGroup> {
     let list = read_list(table);
     let http2 = table.defaulted(&ORIGIN_HTTP2);
     let ca_file = table.optional(&ORIGIN_CA_FILE);
@@ -85,11 +108,11 @@ pub(super) fn read(table: &mut Table<'_>) -> Option<RoomOrigins> {
     let list = list?;
     if ca_file.is_some() && !list.iter().any(Origin::has_tls) {
         let location = table.location(ORIGIN_CA_FILE.name);
-        let finding = Finding::Remark("no origin of the room has TLS".to_owned());
+        let finding = Finding::Remark("no origin here has TLS".to_owned());
         let hint = "write https:// in front of one, or leave it out".to_owned();
         table.notes.report(&location, finding, "", Some(hint));
     }
-    Some(RoomOrigins {
+    Some(OriginGroup {
         list,
         http2,
         ca_file,
