@@ -79,7 +79,7 @@ pub(crate) fn serve<H: Handler>(
     let stream = timed(stream, &protocols, &arrival);
     match tls {
         Some(tls) => Box::pin(serve_tls(stream, protocols, tls, handler, arrival)),
-        None => Box::pin(serve_http1(stream, protocols, handler, arrival)),
+        None => Box::pin(serve_http1(Box::new(stream), protocols, handler, arrival)),
     }
 }
 
@@ -108,12 +108,14 @@ async fn serve_tls<H: Handler>(
     let served: Pin<Box<dyn Future<Output = ()> + Send>> = if tls::is_http2(&stream) {
         Box::pin(serve_http2(stream, protocols, handler, arrival))
     } else {
-        Box::pin(serve_http1(stream, protocols, handler, arrival))
+        Box::pin(serve_http1(Box::new(stream), protocols, handler, arrival))
     };
     served.await;
 }
 
-async fn serve_http1<I, H>(stream: I, protocols: Arc<Protocols>, handler: H, arrival: Arrival)
+/// Serves HTTP/1.1. The stream is in a box, because it moves from future to future, and each of
+/// them keeps room for what it has passed on.
+async fn serve_http1<I, H>(stream: Box<I>, protocols: Arc<Protocols>, handler: H, arrival: Arrival)
 where
     I: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     H: Handler,

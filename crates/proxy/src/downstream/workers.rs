@@ -94,12 +94,14 @@ pub(crate) fn spawn<F>(
         Ok(stream) => stream,
         Err(error) => return error!(%error, "cannot pass a connection to its worker"),
     };
-    worker.spawn(async move {
-        match TcpStream::from_std(stream) {
-            Ok(stream) => serve(stream).await,
-            Err(error) => error!(%error, "cannot register a connection at its worker"),
-        }
-    });
+    // Registered here and not in the task, which would keep room for all that makes its future.
+    let entered = worker.enter();
+    let registered = TcpStream::from_std(stream).map(serve);
+    drop(entered);
+    match registered {
+        Ok(served) => drop(worker.spawn(served)),
+        Err(error) => error!(%error, "cannot register a connection at its worker"),
+    }
 }
 
 impl Worker {
