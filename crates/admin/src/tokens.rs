@@ -3,6 +3,7 @@
 //! Only digests are kept, and all of them are compared in constant time. The program that starts
 //! the server provides the tokens: from a file, or a generated one.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{PoisonError, RwLock};
 
@@ -81,12 +82,21 @@ pub enum TokenError {
     TooMany,
     /// A line is not a token.
     #[error(
-        "line {line}: a token has {TOKEN_BYTES_MIN} to {TOKEN_BYTES_MAX} visible ASCII \
-         characters, and a name before it 1 to {NAME_BYTES_MAX}; `openssl rand -hex 32` prints one"
+        "line {line}: a line is a token, a name and a token, or a name, a token and a role; a \
+         token has {TOKEN_BYTES_MIN} to {TOKEN_BYTES_MAX} visible ASCII characters, and a name 1 \
+         to {NAME_BYTES_MAX}; `openssl rand -hex 32` prints a token"
     )]
     Line {
         /// Number of the line, from 1.
         line: usize,
+    },
+    /// A line has the token of an earlier one, whose name and role it would change.
+    #[error("line {line}: the token of line {first} again; each line needs a token of its own")]
+    Twice {
+        /// Number of the line, from 1.
+        line: usize,
+        /// Number of the earlier line.
+        first: usize,
     },
     /// A line ends with a word that is no role.
     #[error("line {line}: after the token may stand its role: viewer, operator or admin")]
@@ -137,12 +147,15 @@ impl Token {
     ///
     /// [`TokenError`]; it never shows the content of the file.
     pub fn parse(text: &str) -> Result<Vec<Self>, TokenError> {
-        let token = |(text, line)| {
+        let mut tokens = Vec::new();
+        let mut seen: HashMap<&str, usize> = HashMap::new();
+        for (text, line) in lines(text) {
             let words = Words::of(text, line)?;
-            Ok(Self::with_role(words.name, words.token, words.role))
-        };
-        let tokens: Result<Vec<Self>, TokenError> = lines(text).map(token).collect();
-        let tokens = tokens?;
+            if let Some(first) = seen.insert(words.token, line) {
+                return Err(TokenError::Twice { line, first });
+            }
+            tokens.push(Self::with_role(words.name, words.token, words.role));
+        }
         match tokens.len() {
             0 => Err(TokenError::None),
             1..=TOKENS_MAX => Ok(tokens),
@@ -164,6 +177,8 @@ impl Token {
 
 /// Returns the lines with content, and their numbers from 1.
 fn lines(text: &str) -> impl Iterator<Item = (&str, usize)> {
+    // Editors of some systems put a mark there.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = text.lines().map(str::trim).zip(1..);
     lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#'))
 }
@@ -300,6 +315,13 @@ mod tests {
         check("a aaaaaaaaaaaaaaaa admin x", TokenError::Line { line: 1 });
         check("secret-secret-\u{e9}\u{e9}", TokenError::Line { line: 1 });
         check(&"s".repeat(257), TokenError::Line { line: 1 });
-        check(&"aaaaaaaaaaaaaaaa\n".repeat(101), TokenError::TooMany);
+        let many: String = (0..101).map(|n| format!("aaaaaaaaaaaaa{n:03}\n")).collect();
+        check(&many, TokenError::TooMany);
+        let twice = "ada aaaaaaaaaaaaaaaa viewer\n\nbob aaaaaaaaaaaaaaaa";
+        check(twice, TokenError::Twice { line: 3, first: 1 });
+        assert_eq!(
+            Token::parse("\u{feff}ada aaaaaaaaaaaaaaaa").unwrap().len(),
+            1
+        );
     }
 }

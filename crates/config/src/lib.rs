@@ -279,8 +279,11 @@ fn read_document(notes: &mut Notes, document: &DeTable<'_>, checks: Checks) -> F
     let mut root = Table::root(notes, document);
     let server = server::read(root.table("server"));
     let store = store::read(root.table("store"), server.unnamed.as_ref());
+    let mistakes = root.notes.problems.len();
     let sites = read_sites(&mut root);
-    let rooms = read_rooms(&mut root, checks);
+    // Sites that could not be read were reported, and are not missing.
+    let has_sites = !sites.is_empty() || root.notes.problems.len() > mistakes;
+    let rooms = read_rooms(&mut root, checks, has_sites);
     let limits = read_limits(&mut root);
     let needs: Vec<_> = limits.iter().flat_map(|limit| &limit.needs).collect();
     let jwt = limit::JWT.read(&mut root, &needs, jwt::read);
@@ -311,11 +314,10 @@ fn read_sites(root: &mut Table<'_>) -> Vec<SiteRead> {
         .collect()
 }
 
-fn read_rooms(root: &mut Table<'_>, checks: Checks) -> Vec<RoomRead> {
+fn read_rooms(root: &mut Table<'_>, checks: Checks, has_sites: bool) -> Vec<RoomRead> {
     let allowed = "at least one [[room]], [[site]] or [rate_limit_service]";
     let mistakes = root.notes.problems.len();
     let elements = root.elements("room", allowed);
-    let has_sites = root.has("site");
     let needs_none = has_sites || root.has("rate_limit_service");
     if elements.is_empty() && !needs_none && root.notes.problems.len() == mistakes {
         let location = root.location("room");

@@ -10,7 +10,7 @@ use crate::origins;
 use crate::problem::{Finding, Owner};
 use crate::reader::{Key, Table};
 use crate::room::RoomRead;
-use crate::room::keys::{HOST, host_key};
+use crate::room::keys::{A_HOST, host};
 
 /// Most hosts of a site.
 const HOSTS_MAX: usize = 100;
@@ -23,7 +23,19 @@ const NAME: Key<Text<SiteName>> = Key {
     },
     default: None,
 };
+const HOST: Key<Text<Host>> = host_key("host");
 const HOSTS: Key<Text<Host>> = host_key("hosts");
+const fn host_key(name: &'static str) -> Key<Text<Host>> {
+    Key {
+        name,
+        kind: Text {
+            allowed: A_HOST,
+            read: |text| host(text, "leave the path out: a site has all paths"),
+        },
+        default: None,
+    }
+}
+
 const LANGUAGE: Key<Choice<Language>> = Key {
     name: "default_language",
     kind: Choice(LANGUAGES),
@@ -150,32 +162,42 @@ fn site_of(
     location: &Location,
 ) -> Option<SiteName> {
     let mut found: Option<(&SiteRead, &Host)> = None;
+    let mut is_whole = true;
     for route in &room.routes {
         let host = &route.value.host;
-        let Some(site) = serving(sites, host) else {
-            if *host == Host::Any {
-                let finding = Finding::Remark("it covers every host, and so several sites".into());
-                let hint = "give it the host of one site, or an origin of its own".to_owned();
-                notes.report(location, finding, "", Some(hint));
-                return None;
+        let (finding, hint) = match (serving(sites, host), found) {
+            (Some(site), Some((first, of))) if !std::ptr::eq(first, site) => (
+                format!(
+                    "{} and {} are served by different sites",
+                    described(of),
+                    described(host)
+                ),
+                "make a room for each, or give the room an origin of its own",
+            ),
+            (Some(site), _) => {
+                found = Some((site, host));
+                continue;
             }
-            let finding = format!("no [[site]] serves {}", described(host));
-            let hint = "add the host to a site, or give the room an origin of its own".to_owned();
-            notes.report(&route.location, Finding::Remark(finding), "", Some(hint));
-            return None;
+            (None, _) if *host == Host::Any => (
+                "it covers every host, and so several sites".to_owned(),
+                "give it the host of one site, or an origin of its own",
+            ),
+            (None, _) => (
+                format!("no [[site]] serves {}", described(host)),
+                "add the host to a site, or give the room an origin of its own",
+            ),
         };
-        match found {
-            Some((first, of)) if !std::ptr::eq(first, site) => {
-                let (of, host) = (described(of), described(host));
-                let finding = format!("{of} and {host} are served by different sites");
-                let hint = "make a room for each, or give the room an origin of its own".to_owned();
-                notes.report(location, Finding::Remark(finding), "", Some(hint));
-                return None;
-            }
-            _ => found = Some((site, host)),
-        }
+        is_whole = false;
+        let is_about_host = serving(sites, host).is_none() && *host != Host::Any;
+        let location = if is_about_host {
+            &route.location
+        } else {
+            location
+        };
+        let hint = Some(hint.to_owned());
+        notes.report(location, Finding::Remark(finding), "", hint);
     }
-    let (site, _) = found?;
+    let (site, _) = found.filter(|_| is_whole)?;
     site.name.as_ref().map(|name| name.value.clone())
 }
 

@@ -241,20 +241,16 @@ pub(crate) const NAME: Key<Text<RoomName>> = Key {
     },
     default: None,
 };
-pub(crate) const HOST: Key<Text<Host>> = host_key("host");
-
-/// Returns a key for the name of a host.
-pub(crate) const fn host_key(name: &'static str) -> Key<Text<Host>> {
-    Key {
-        name,
-        kind: Text {
-            allowed: "a host name such as \"shop.example.com\"",
-            read: host,
-        },
-        default: None,
-    }
-}
-
+pub(crate) const HOST: Key<Text<Host>> = Key {
+    name: "host",
+    kind: Text {
+        allowed: A_HOST,
+        read: |text| host(text, "use the key path for the path"),
+    },
+    default: None,
+};
+/// Allowed values of a host.
+pub(crate) const A_HOST: &str = "a host name such as \"shop.example.com\"";
 pub(crate) const PATH: Key<Text<String>> = Key {
     name: "path",
     kind: Text {
@@ -405,7 +401,8 @@ pub(crate) const BYPASS: Key<Text<String>> = Key {
     default: None,
 };
 
-fn host(text: &str) -> Result<Host, InvalidValue> {
+/// Reads the name of a host. `of_path` is the hint for one with a path.
+pub(crate) fn host(text: &str, of_path: &'static str) -> Result<Host, InvalidValue> {
     Host::normalise(text)
         .map(Host::Name)
         .map_err(|error| match error {
@@ -413,7 +410,7 @@ fn host(text: &str) -> Result<Host, InvalidValue> {
                 InvalidValue::hint("leave host out to cover every host")
             }
             HostError::Scheme => InvalidValue::hint("leave the scheme out"),
-            HostError::Path => InvalidValue::hint("use the key path for the path"),
+            HostError::Path => InvalidValue::hint(of_path),
             HostError::NotAscii => InvalidValue::hint("write the name as in DNS: xn--..."),
             HostError::Port | HostError::Name => InvalidValue::PLAIN,
         })
