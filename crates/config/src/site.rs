@@ -142,15 +142,11 @@ pub(super) fn assign(notes: &mut Notes, sites: &[SiteRead], rooms: &mut [RoomRea
         let Some(location) = room.needs_site.take() else {
             continue;
         };
-        let mistakes = notes.problems.len();
-        let site = site_of(notes, sites, room, &location);
-        match (site, &mut room.config) {
-            (Some(site), Some(config)) => config.origins = RoomOrigins::Site(site),
-            // The file is rejected for that mistake, or for one that was reported before.
-            _ => debug_assert!(
-                notes.problems.len() > mistakes || !notes.problems.is_empty(),
-                "a room without a site is a mistake"
-            ),
+        // Without a site, the file is rejected for a mistake that was reported.
+        if let Some(site) = site_of(notes, sites, room, &location)
+            && let Some(config) = &mut room.config
+        {
+            config.origins = RoomOrigins::Site(site);
         }
     }
 }
