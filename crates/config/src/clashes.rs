@@ -44,9 +44,12 @@ pub(super) fn check_limits(notes: &mut Notes, limits: &[LimitRead], rooms: &[Roo
 
 /// Whether some request is covered by both the limit and a room.
 fn meets_any(limit: &LimitRead, rooms: &[RoomRead]) -> bool {
-    let routes = || rooms.iter().flat_map(|room| &room.routes);
-    let meets = |own: &Route| routes().any(|room| own.meets(&room.value));
-    limit.routes.is_empty() || limit.routes.iter().any(|own| meets(&own.route))
+    let mut routes = rooms.iter().flat_map(|room| &room.routes);
+    let covers = |room: &Route| {
+        let mut own = limit.routes.iter();
+        limit.routes.is_empty() || own.any(|own| own.route.meets(room))
+    };
+    routes.any(|room| covers(&room.value))
 }
 
 /// Reports limits that are counted at a store's server if there is no such server. Leases work with
