@@ -374,32 +374,28 @@ fn in_words(ms: u64) -> String {
     }
 }
 
-/// Formats a line for each site: its origins, and which of them take no requests.
+/// Formats a line for each site: its origins and their conditions.
 fn sites(sites: &[SiteState]) -> String {
     let lines = sites.iter().map(|site| {
-        let origins: Vec<&str> = site.origins.iter().map(|origin| &*origin.url).collect();
-        let (name, origins) = (&site.site, origins.join(", "));
-        match unavailable_origins(&site.origins) {
-            None => format!("site {name}: {origins}: up\n"),
-            Some(unavailable) => format!("site {name}: {origins}: {unavailable}\n"),
-        }
+        let origins: Vec<String> = site.origins.iter().map(condition).collect();
+        format!("site {}: {}\n", site.site, origins.join(", "))
     });
     lines.collect()
+}
+
+/// Formats the condition of an origin.
+fn condition(origin: &OriginState) -> String {
+    let (url, seconds) = (&origin.url, origin.for_ms / 1_000);
+    match origin.condition.as_str() {
+        "up" => format!("{url} up"),
+        condition => format!("{url} {condition} for {seconds} s"),
+    }
 }
 
 /// Lists the origins that take no requests; `None` if all do.
 fn unavailable_origins(origins: &[OriginState]) -> Option<String> {
     let unavailable = origins.iter().filter(|origin| origin.condition != "up");
-    let unavailable: Vec<String> = unavailable
-        .map(|origin| {
-            format!(
-                "{} {} for {} s",
-                origin.url,
-                origin.condition,
-                origin.for_ms / 1_000
-            )
-        })
-        .collect();
+    let unavailable: Vec<String> = unavailable.map(condition).collect();
     (!unavailable.is_empty()).then(|| format!("origins: {}", unavailable.join(", ")))
 }
 

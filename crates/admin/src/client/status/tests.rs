@@ -215,3 +215,27 @@ fn the_reply_of_one_of_several_nodes_has_its_address() {
     let expected = "{\"node\":\"127.0.0.1:1\",\"rooms\":[]}\n";
     check(false, true, body, expected);
 }
+
+#[test]
+fn a_site_has_a_line_with_the_conditions_of_its_origins() {
+    let origin = |url: &str, condition: &str| OriginState {
+        url: url.to_owned(),
+        condition: condition.to_owned(),
+        for_ms: 3_900,
+        in_flight: 0,
+        response_time_ms: None,
+        last_error: None,
+    };
+    let shop = SiteState {
+        site: "shop".to_owned(),
+        origins: vec![
+            origin("http://a:80", "up"),
+            origin("http://b:80", "unhealthy"),
+        ],
+    };
+    assert_eq!(sites(&[]), "");
+    assert_eq!(
+        sites(&[shop]),
+        "site shop: http://a:80 up, http://b:80 unhealthy for 3 s\n"
+    );
+}
