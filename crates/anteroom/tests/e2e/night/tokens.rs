@@ -37,7 +37,11 @@ async fn a_gateway_generates_a_token_that_only_its_user_can_read() {
     assert!(!log.contains("that-does-not-hold"), "{log}");
     std::fs::write(&wrong, "no token at all\n").unwrap();
     let ended = room(&site.gateway, &wrong, &["resume"]).await;
-    assert!(ended.err.contains("line 1: a token has"), "{}", ended.err);
+    assert!(
+        ended.err.contains("line 1: a line is a token"),
+        "{}",
+        ended.err
+    );
 }
 
 #[tokio::test]
@@ -87,7 +91,7 @@ async fn named_tokens_are_reloaded_by_a_signal() {
         gateway
             .log()
             .join("\n")
-            .contains("line 1: a token has 16 to 256")
+            .contains("line 1: a line is a token")
     })
     .await;
 }

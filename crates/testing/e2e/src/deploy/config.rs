@@ -58,8 +58,9 @@ impl Deployed {
             return Err(warnings.join("\n"));
         }
         let server = parsed.config.server;
-        let room = raw["room"].get(0).ok_or("there is no room")?;
-        let origin = room["origin"].as_str().ok_or("the origin is not a text")?;
+        let first = |table: &str| raw.get(table)?.get(0)?.get("origin")?.as_str();
+        let origin = first("room").or_else(|| first("site"));
+        let origin = origin.ok_or("no room and no site has one origin")?;
         Ok(Self {
             listen: server.listen,
             admin: server.admin,
