@@ -7,7 +7,6 @@ use axum::http::header::{HeaderValue, WWW_AUTHENTICATE};
 use axum::response::{IntoResponse, Response};
 
 use crate::bodies::ErrorBody;
-use crate::tokens::Role;
 
 /// Returns the status of a response about health.
 pub(crate) const fn status_of_health(is_healthy: bool) -> StatusCode {
@@ -40,7 +39,7 @@ pub(crate) enum ApiError {
     /// The request needs a valid token.
     NoToken,
     /// The token has a lower role than the request needs.
-    Role { needed: Role, role: Role },
+    Role { problem: String },
     /// The body cannot be parsed.
     Malformed { error: String },
     /// The command is not allowed.
@@ -130,16 +129,8 @@ impl IntoResponse for ApiError {
             Self::UnknownLimit { limits } => Some(limits.as_slice()),
             _ => None,
         };
-        let about_role = match &self {
-            Self::Role { needed, role } => Some(format!(
-                "needed: {}, role of the token: {}",
-                needed.word(),
-                role.word()
-            )),
-            _ => None,
-        };
         let problems = match &self {
-            Self::Role { .. } => about_role.as_ref().map(std::slice::from_ref),
+            Self::Role { problem } => Some(std::slice::from_ref(problem)),
             Self::NotAllowed { problems } => Some(problems.as_slice()),
             Self::Malformed { error } => Some(std::slice::from_ref(error)),
             _ => None,

@@ -119,8 +119,9 @@ fn actor_at_once(inner: &Inner, request: &Request, needed: Role) -> Result<Actor
             needed = needed.word(),
             "request of a token without the role rejected"
         );
-        let role = holder.role;
-        return Err(Refusal::Other(ApiError::Role { needed, role }));
+        let (needed, role) = (needed.word(), holder.role.word());
+        let problem = format!("needed: {needed}, role of the token: {role}");
+        return Err(Refusal::Other(ApiError::Role { problem }));
     }
     let user = request.headers().get(&OPERATOR);
     let user = user.and_then(|user| user.to_str().ok());

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::overrides::LiveLimits;
-use anteroom_config::{OriginOwner, RoomName};
+use anteroom_config::OriginOwner;
 use anteroom_node::{Node, RoomHandle};
 use anteroom_proxy::upstream::{GroupStats, OriginStats};
 use anteroom_store::wire::state::{OriginState, RoomState};
@@ -171,19 +171,16 @@ async fn metrics_text(State(inner): State<Arc<Inner>>) -> Result<impl IntoRespon
 async fn rooms(State(inner): State<Arc<Inner>>) -> Json<RoomStates> {
     let clocks = Clocks::read(inner.node.clock());
     // All at once: an unavailable store costs one timeout and not a thousand.
-    let states = inner
-        .node
-        .rooms()
-        .into_iter()
-        .map(async |room| state_of(&room, clocks).await);
+    let handles = inner.node.rooms();
+    let states = handles
+        .iter()
+        .map(async |room| state_of(room, clocks).await);
     let mut rooms = join_all(states).await;
     let extras = inner.extras.read();
     let limits = health::unavailable_limits(&extras.limits);
     let connections = health::connection_shortage(&extras.connections);
-    for state in &mut rooms {
-        let name = RoomName::new(&state.room);
-        let room = name.and_then(|name| inner.node.room(&name));
-        state.origins = room.map_or_else(Vec::new, |room| origins_of(&room, &extras.origins));
+    for (state, room) in rooms.iter_mut().zip(&handles) {
+        state.origins = origins_of(room, &extras.origins);
     }
     let is_recovering = |room: &RoomState| room.reopens_at.is_some();
     let journal = extras.journal_loss;

@@ -161,8 +161,9 @@ fn site_of(
     let mut is_whole = true;
     for route in &room.routes {
         let host = &route.value.host;
-        let (finding, hint) = match (serving(sites, host), found) {
+        let (location, finding, hint) = match (serving(sites, host), found) {
             (Some(site), Some((first, of))) if !std::ptr::eq(first, site) => (
+                location,
                 format!(
                     "{} and {} are served by different sites",
                     described(of),
@@ -175,21 +176,17 @@ fn site_of(
                 continue;
             }
             (None, _) if *host == Host::Any => (
+                location,
                 "it covers every host, and so several sites".to_owned(),
                 "give it the host of one site, or an origin of its own",
             ),
             (None, _) => (
+                &route.location,
                 format!("no [[site]] serves {}", described(host)),
                 "add the host to a site, or give the room an origin of its own",
             ),
         };
         is_whole = false;
-        let is_about_host = serving(sites, host).is_none() && *host != Host::Any;
-        let location = if is_about_host {
-            &route.location
-        } else {
-            location
-        };
         let hint = Some(hint.to_owned());
         notes.report(location, Finding::Remark(finding), "", hint);
     }
