@@ -245,25 +245,59 @@ fn tests(run: &mut Run) -> anyhow::Result<Outcome> {
     match run.scope {
         Scope::All => {
             cargo::run(&[&nextest[..], &["--no-run"]].concat())?;
+            let clusters = unusual_tests(&format!(" and {CLUSTERS}"))?;
+            let (selected, others) = select_clusters(clusters, workspace::commits());
+            run.left_out.extend(others);
+            let filter = format!("--filterset=default() or not {CLUSTERS}{selected}");
             let ahead = Ahead::start(std::mem::take(&mut run.builds));
-            let outcome = test_step(&[&nextest[..], &["--profile", "all"]].concat(), run);
+            let arguments = [&nextest[..], &["--ignore-default-filter", &filter]].concat();
+            let outcome = test_step(&arguments, run);
             ahead.finish();
             outcome
         }
         Scope::Usual => {
             let outcome = test_step(&nextest, run)?;
-            let left_out = cargo::read(&[
-                "nextest",
-                "list",
-                "--workspace",
-                "--ignore-default-filter",
-                "--filterset=not default()",
-                "--message-format=oneline",
-            ])?;
-            run.left_out.extend(left_out.lines().map(str::to_owned));
+            run.left_out.extend(unusual_tests("")?);
             Ok(outcome)
         }
     }
+}
+
+/// Filter of nextest for the runs of clusters.
+const CLUSTERS: &str = "(package(anteroom-e2e) and test(/^(clusters|limit_clusters)::/))";
+
+/// Share of the runs of clusters in the full scope, beside those of the usual one: one in three.
+/// All would take a third of the time of the tests. `cargo xtask cluster ''` runs all.
+const CLUSTERS_SHARE: usize = 3;
+
+/// Returns the tests that the usual scope leaves out, as far as a filter selects them.
+fn unusual_tests(filter: &str) -> anyhow::Result<Vec<String>> {
+    let tests = cargo::read(&[
+        "nextest",
+        "list",
+        "--workspace",
+        "--ignore-default-filter",
+        &format!("--filterset=not default(){filter}"),
+        "--message-format=oneline",
+    ])?;
+    Ok(tests.lines().map(str::to_owned).collect())
+}
+
+/// Selects runs of clusters by the number of commits, so that each has its turn. Returns a filter
+/// to append, and the others.
+fn select_clusters(tests: Vec<String>, commits: usize) -> (String, Vec<String>) {
+    let mut filter = String::new();
+    let mut others = Vec::new();
+    for (number, test) in tests.into_iter().enumerate() {
+        // A line has the program and the name.
+        match test.split_once(' ') {
+            Some((_, name)) if number % CLUSTERS_SHARE == commits % CLUSTERS_SHARE => {
+                filter += &format!(" or test(={name})");
+            }
+            Some(_) | None => others.push(test),
+        }
+    }
+    (filter, others)
 }
 
 /// Runs the tests one program after the other. Without nextest the usual scope excludes all runs of
@@ -377,6 +411,17 @@ mod tests {
                 "no test has the name {name}"
             );
         }
+    }
+
+    #[test]
+    fn each_run_of_a_cluster_has_its_turn() {
+        let tests = || ["a", "b", "c", "d"].map(|name| format!("anteroom-e2e::it {name}"));
+        let selected = |commits| select_clusters(tests().to_vec(), commits);
+        let (filter, others) = selected(3);
+        assert_eq!(filter, " or test(=a) or test(=d)");
+        assert_eq!(others, ["anteroom-e2e::it b", "anteroom-e2e::it c"]);
+        assert_eq!(selected(4).0, " or test(=b)");
+        assert_eq!(selected(5).0, " or test(=c)");
     }
 
     #[test]

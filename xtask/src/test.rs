@@ -32,8 +32,8 @@ const SLOWEST: usize = 10;
 
 The summary has the times of all steps, the slowest tests, and what was left out.")]
 pub(crate) struct Options {
-    /// Run all steps and tests, and more of the mutations. Otherwise most runs of clusters, long
-    /// fuzz tests and most mutations are left out. A variable CI in the environment means the same.
+    /// Run all steps and tests, and more runs of clusters and mutations in turn. Otherwise most of
+    /// these and long fuzz tests are left out. A variable CI in the environment means the same.
     #[arg(long)]
     all: bool,
     /// Run this step only; may be given several times.

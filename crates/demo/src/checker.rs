@@ -21,12 +21,13 @@ use serde::Serialize;
 
 use self::deadlines::Deadlines;
 pub use self::origin_request::{ACCEPTED_AT, OriginRequest, ROOM, SEAT_ENDS, VISITOR};
+pub(crate) use self::origin_request::{parse_millis, the_only};
 
-/// Longest delay of a request that is attributed to its way from the gateway to the origin.
+/// Longest time after the end of its seat at which a request is not late.
 ///
-/// The gateway decides, then the request travels, and on a busy machine it waits for the
-/// processor. Half a second is also the tolerance between clocks of nodes. A larger value hides a
-/// gateway that lets visitors overstay; a smaller one blames it for a busy machine.
+/// Half a second is the tolerance between clocks of nodes. A larger value hides a gateway that lets
+/// visitors overstay. Where nobody says when the visitor sent the request, this is also the longest
+/// way to the origin: the gateway decides, then the request travels.
 pub const ON_THE_WAY_MAX: DurationMs = DurationMs(500);
 
 /// Counts visitors as the origin sees them.
@@ -86,11 +87,11 @@ pub struct Verdict {
     pub requests: u64,
     /// Visitors who logged out.
     pub revoked: u64,
-    /// Requests later than [`ON_THE_WAY_MAX`] after the end of their seat.
+    /// Requests sent later than [`ON_THE_WAY_MAX`] after the end of their seat.
     pub late_requests: u64,
-    /// Requests after the end of their seat by no more than that.
+    /// Other requests that arrived after the end of their seat.
     pub late_on_the_way_requests: u64,
-    /// Longest time of a late request after its seat's end, in ms.
+    /// Longest time from a seat's end to the arrival of a request for it, in ms.
     pub late_ms_max: u64,
     /// Requests without the headers, which belong to no known visitor.
     pub unjudged_requests: u64,
@@ -119,14 +120,23 @@ impl Checker {
 
     /// Counts one request that arrived `now`.
     ///
+    /// The request is late if the visitor sent it too long after the end of its seat. `sent_at` is
+    /// that time; `None` counts as `now`. A request that was sent in time may wait anywhere: on a
+    /// busy machine each process on its way may stand still for seconds.
+    ///
     /// A visitor who was revoked and comes back with the same seat counts at that moment, because
     /// the checker counts who is let through. It does not count until the seat's end: as soon as
     /// all nodes reject it, another visitor may have the seat.
-    pub fn observe(&mut self, sighting: &OriginRequest, now: Timestamp) {
+    pub fn observe(
+        &mut self,
+        sighting: &OriginRequest,
+        sent_at: Option<Timestamp>,
+        now: Timestamp,
+    ) {
         self.advance(now);
         self.requests += 1;
         if sighting.seat_ends_at <= self.now {
-            self.late.record(self.now.since(sighting.seat_ends_at));
+            self.late.record(sighting, sent_at, self.now);
         } else if self.is_revoked(sighting) {
             let with_it = self.inside.len() + 1;
             self.most_with_logged_out = self.most_with_logged_out.max(with_it);
@@ -202,13 +212,13 @@ impl Checker {
 }
 
 impl LateRequests {
-    fn record(&mut self, by: DurationMs) {
-        if by > ON_THE_WAY_MAX {
+    fn record(&mut self, request: &OriginRequest, sent_at: Option<Timestamp>, now: Timestamp) {
+        if request.is_late(sent_at.unwrap_or(now)) {
             self.requests += 1;
         } else {
             self.on_the_way += 1;
         }
-        self.longest = self.longest.max(by);
+        self.longest = self.longest.max(now.since(request.seat_ends_at));
     }
 }
 

@@ -1,7 +1,8 @@
 //! Origin for tests that counts with the [`Checker`]: whether limits hold is what it counts.
 //!
 //! It trusts only the headers of the nodes (`Anteroom-Seat-Ends`, `Anteroom-Accepted-At`). The load
-//! generator names the node of a request, for the evidence only. The origin sends each visitor the
+//! generator says when it sent a request, so that no request is late because the machine is busy.
+//! It also names the node of a request, for the evidence only. The origin sends each visitor the
 //! end of its seat: the ticket is sealed, so this is how a visitor notices that it was rejected too
 //! early. The shop of the demo ([`crate::origin`]) is another origin, because it slows down and
 //! shows its count to people.
@@ -35,7 +36,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::checker::{Checker, ON_THE_WAY_MAX, OriginRequest, VISITOR, Verdict};
+use crate::checker::{Checker, OriginRequest, VISITOR, Verdict, parse_millis, the_only};
 
 /// Response header: end of the visitor's seat.
 pub const CHECKER_SEAT_ENDS: HeaderName = HeaderName::from_static("judge-seat-ends");
@@ -43,6 +44,8 @@ pub const CHECKER_SEAT_ENDS: HeaderName = HeaderName::from_static("judge-seat-en
 pub const CHECKER_VISITOR: HeaderName = HeaderName::from_static("judge-visitor");
 /// Request header: the node to which the visitor sent it.
 pub const VIA: HeaderName = HeaderName::from_static("crowd-via");
+/// Request header: the time at which the visitor sent it, in Unix milliseconds.
+pub const SENT_AT: HeaderName = HeaderName::from_static("crowd-sent-at");
 /// Path that logs the visitor out.
 pub const LOGOUT: &str = "/logout";
 
@@ -307,16 +310,18 @@ impl CheckerState {
         limits: Limits,
     ) {
         let before = self.checker.verdict(limits, now);
-        self.checker.observe(sighting, now);
+        let sent_at = the_only(headers, &SENT_AT).and_then(parse_millis);
+        self.checker.observe(sighting, sent_at, now);
         let who = format!("{sighting:?}");
         let after = self.checker.verdict(limits, now);
         let inside = after.most_inside;
         if inside > before.most_inside && after.is_over_total_active_users() {
             self.note(now, &format!("{inside} inside"), headers, &who);
         }
-        let late = now.since(sighting.seat_ends_at);
-        if late > ON_THE_WAY_MAX {
-            self.note(now, &format!("{} ms late", late.0), headers, &who);
+        let sent_at = sent_at.unwrap_or(now);
+        if sighting.is_late(sent_at) {
+            let late = sent_at.since(sighting.seat_ends_at);
+            self.note(now, &format!("sent {} ms late", late.0), headers, &who);
         }
         if after.admissions == before.admissions {
             return;

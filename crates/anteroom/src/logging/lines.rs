@@ -166,6 +166,25 @@ mod tests {
         }
     }
 
+    /// Output whose reader reads nothing before the test ends.
+    struct Stuck {
+        has_begun: mpsc::Sender<()>,
+        goes_on: mpsc::Receiver<()>,
+    }
+
+    impl Write for Stuck {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            // Both fail at the end of the test.
+            let _ = self.has_begun.send(());
+            let _ = self.goes_on.recv();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
     #[test]
     fn lines_keep_their_order_and_the_last_ones_are_written_at_the_end() {
         let lines = Lines::default();
@@ -185,19 +204,23 @@ mod tests {
     #[test]
     fn a_reader_that_does_not_read_costs_bounded_memory_and_no_wait() {
         let lines = Lines::default();
-        // It takes nothing before the test ends.
-        let (writer, reader) = mpsc::sync_channel(0);
-        let _flush = lines.write_to(Slow(writer)).unwrap();
+        let (has_begun, begun) = mpsc::channel();
+        let (go_on, goes_on) = mpsc::channel::<()>();
+        let out = Stuck { has_begun, goes_on };
+        let _flush = lines.write_to(out).unwrap();
         let line = [b'x'; 1_024];
+        lines.push(&line);
+        // From here on the thread takes nothing: it would forget how many lines were dropped.
+        begun.recv().unwrap();
         let count = 4 * WAITING_BYTES_MAX / line.len();
         for _ in 0..count {
             lines.push(&line);
         }
         let waiting = lines.0.waiting.lock();
         assert!(waiting.bytes.len() <= WAITING_BYTES_MAX + line.len());
-        let taken = 2 * (WAITING_BYTES_MAX / line.len() + 1);
-        assert!(waiting.dropped >= (count - taken) as u64);
+        let kept = waiting.bytes.len() / line.len();
+        assert_eq!(waiting.dropped, (count - kept) as u64);
         drop(waiting);
-        drop(reader);
+        drop(go_on);
     }
 }

@@ -7,6 +7,8 @@ use anteroom_room::id::VisitorId;
 use anteroom_room::time::Timestamp;
 use http::{HeaderMap, HeaderName};
 
+use super::ON_THE_WAY_MAX;
+
 /// The visitor, as 32 hex digits.
 pub const VISITOR: HeaderName = HeaderName::from_static("anteroom-visitor");
 /// End of the visitor's seat, in Unix milliseconds.
@@ -41,9 +43,16 @@ impl OriginRequest {
             accepted_at: parse_millis(the_only(headers, &ACCEPTED_AT)?)?,
         })
     }
+
+    /// Whether it is late if the visitor sent it at `sent_at`.
+    #[must_use]
+    pub fn is_late(&self, sent_at: Timestamp) -> bool {
+        sent_at.since(self.seat_ends_at) > ON_THE_WAY_MAX
+    }
 }
 
-fn the_only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+/// Returns the value of a header that is there exactly once.
+pub(crate) fn the_only<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?;
     if values.next().is_some() {
@@ -59,7 +68,8 @@ fn parse_visitor(text: &str) -> Option<VisitorId> {
     Some(VisitorId(bits.to_be_bytes()))
 }
 
-fn parse_millis(text: &str) -> Option<Timestamp> {
+/// Reads a time in Unix milliseconds.
+pub(crate) fn parse_millis(text: &str) -> Option<Timestamp> {
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     text.parse().ok().filter(|_| is_number).map(Timestamp)
 }

@@ -25,7 +25,7 @@ const fn sighting(number: u8, accepted_at: u64, seat_ends_at: u64) -> OriginRequ
 fn checker(sightings: &[(u64, OriginRequest)]) -> Checker {
     let mut checker = Checker::new(SESSION);
     for (now, sighting) in sightings {
-        checker.observe(sighting, Timestamp(*now));
+        checker.observe(sighting, None, Timestamp(*now));
     }
     checker
 }
@@ -94,7 +94,24 @@ fn too_many_admissions_in_a_minute_are_over_the_limit() {
 }
 
 #[test]
-fn a_request_is_late_after_its_seat_beyond_the_travel_time() {
+fn a_request_that_was_sent_in_time_is_not_late() {
+    let request = sighting(1, 0, 1_000);
+    let judge = |sent_at| {
+        let mut checker = Checker::new(SESSION);
+        checker.observe(&request, Some(Timestamp(sent_at)), Timestamp(9_000));
+        checker.verdict(LIMITS, Timestamp(9_000))
+    };
+    let on_the_way = judge(1_500);
+    assert!(on_the_way.is_within_limits());
+    assert_eq!(on_the_way.late_on_the_way_requests, 1);
+    assert_eq!((on_the_way.late_ms_max, on_the_way.inside), (8_000, 0));
+    let late = judge(1_501);
+    assert_eq!(late.late_requests, 1);
+    assert!(!late.is_within_limits());
+}
+
+#[test]
+fn without_a_time_of_sending_a_request_is_late_half_a_second_after_its_seat() {
     let on_the_way = checker(&[(1_500, sighting(1, 0, 1_000))]).verdict(LIMITS, Timestamp(1_500));
     assert_eq!(
         (
@@ -128,12 +145,12 @@ fn a_logged_out_visitor_leaves_at_once_and_counts_when_let_through() {
     checker.revoke(visitor(1), Timestamp(10));
     checker.revoke(visitor(1), Timestamp(10));
     assert_eq!(checker.inside(Timestamp(10)), 0);
-    checker.observe(&sighting(2, 0, 9_000), Timestamp(20));
-    checker.observe(&sighting(1, 0, 9_000), Timestamp(20));
+    checker.observe(&sighting(2, 0, 9_000), None, Timestamp(20));
+    checker.observe(&sighting(1, 0, 9_000), None, Timestamp(20));
     assert_eq!(checker.inside(Timestamp(20)), 1);
     let verdict = checker.verdict(LIMITS, Timestamp(20));
     assert_eq!((verdict.revoked, verdict.most_inside), (1, 2));
-    checker.observe(&sighting(1, 30, 9_000), Timestamp(30));
+    checker.observe(&sighting(1, 30, 9_000), None, Timestamp(30));
     assert_eq!(checker.inside(Timestamp(30)), 2, "it was admitted again");
 }
 
@@ -261,7 +278,7 @@ proptest! {
                         accepted_at: now.floor_to(DurationMs(20_000)) - DurationMs(accepted_ago),
                         seat_ends_at: now + DurationMs(seat_ms) - DurationMs(late_ms),
                     };
-                    checker.observe(&sighting, now);
+                    checker.observe(&sighting, None, now);
                     model.request(now, sighting);
                 }
                 Event::WithoutHeaders => checker.observe_without_headers(now),

@@ -114,7 +114,7 @@ impl Shop {
         let mut checker = self.checker.lock();
         let now = self.clock.now();
         match sighting {
-            Some(sighting) => checker.observe(sighting, now),
+            Some(sighting) => checker.observe(sighting, None, now),
             // A direct request for the verdict is not from a visitor.
             None if route == Route::Checker => {}
             None => checker.observe_without_headers(now),

@@ -146,7 +146,7 @@ fn note(shop_request: ShopRequest, is_log_out: bool, state: &Mutex<State>) -> io
     }
     let now = now();
     match &shop_request.sighting {
-        Some(sighting) => state.checker.observe(sighting, now),
+        Some(sighting) => state.checker.observe(sighting, None, now),
         None => state.checker.observe_without_headers(now),
     }
     if let Some(sighting) = shop_request.sighting.filter(|_| is_log_out) {

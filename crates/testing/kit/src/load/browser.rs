@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anteroom_demo::checking_origin::{CHECKER_SEAT_ENDS, CHECKER_VISITOR, VIA};
+use anteroom_demo::checking_origin::{CHECKER_SEAT_ENDS, CHECKER_VISITOR, SENT_AT, VIA};
 use anteroom_room::time::Timestamp;
 use bytes::Bytes;
 use http::header::{ACCEPT, COOKIE, RETRY_AFTER, SET_COOKIE};
@@ -16,6 +16,7 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::routes::NodeTarget;
+use crate::clock::now;
 
 /// Longest wait for a response: longer than a node takes on a busy machine, and less than the seats
 /// of these runs last.
@@ -183,7 +184,8 @@ impl Browser {
         let mut request = Request::get(format!("http://{}{path}", goal.address))
             .header(ACCEPT, accept)
             .header("sec-fetch-dest", dest)
-            .header(VIA, &goal.name);
+            .header(VIA, &goal.name)
+            .header(SENT_AT, now().0);
         if let Some(cookie) = cookie {
             request = request.header(COOKIE, cookie);
         }
