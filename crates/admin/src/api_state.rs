@@ -55,5 +55,15 @@ pub(crate) async fn state_of(room: &RoomHandle, clocks: Clocks) -> RoomState {
     // `opens_at` is wall clock time already.
     let opens_in = facts.rules.opens_at.map(|at| at.since(clocks.wall).0);
     state.opens_in_ms = opens_in.filter(|ms| *ms > 0);
+    let events = [
+        (&mut state.event, &facts.event),
+        (&mut state.next_event, &facts.next_event),
+    ];
+    for (state, event) in events {
+        if let (Some(state), Some(event)) = (state, event) {
+            let ends_at = event.times.phase_ends_at(event.phase);
+            state.changes_in_ms = ends_at.map(|at| at.since(clocks.wall).0);
+        }
+    }
     state
 }

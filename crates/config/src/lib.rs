@@ -13,6 +13,7 @@ mod ca_file;
 mod checks;
 mod clashes;
 mod cookie;
+mod effective;
 mod flags;
 #[doc(hidden)]
 pub mod fuzz;
@@ -53,6 +54,7 @@ pub use address::store_address::AddressError;
 pub use address::valkey::{Durable, StorePromise, Topology, ValkeyAddress, ValkeyTls};
 pub use ca_file::{CA_FILE_BYTES_MAX, CaFile, CaFileError};
 pub use checks::Checks;
+pub use effective::{Effective, EventNow, effective};
 pub use flags::{FLAGS, Flag, Flags, Takes};
 pub use gossip::GossipConfig;
 pub use host::OriginError;
@@ -62,13 +64,13 @@ pub use limit_stores::{LimitStore, LimitStores};
 pub use live::{Changed, LiveValues, check_live_key};
 pub use memcached::MemcachedConfig;
 pub use model::{
-    BypassRule, Client, ClientKey, Config, CookieSettings, HealthCheck, Host, Http2, JwtConfig,
-    JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders, LimitName, LimitRoute, OnLimit,
-    OnLimitStoreFailure, OnStoreFailure, Origin, OriginCommands, OriginGroup, OriginLimits,
-    OriginOwner, OwnedOrigins, PageConfig, PageLogo, PageTemplate, PageTexts, RateLimitHeaders,
-    RateLimitServiceConfig, RateLimitStore, RoomConfig, RoomName, RoomOrigins, Route, SameSite,
-    Secure, ServerConfig, SiteConfig, SiteName, SizeLimits, Statuses, Timeouts, TlsConfig,
-    TokenSource, WithoutKey,
+    BypassRule, Client, ClientKey, Config, CookieSettings, EventName, EventStep, EventValues,
+    HealthCheck, Host, Http2, JwtConfig, JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders,
+    LimitName, LimitRoute, OnLimit, OnLimitStoreFailure, OnStoreFailure, Origin, OriginCommands,
+    OriginGroup, OriginLimits, OriginOwner, OwnedOrigins, PageConfig, PageLogo, PageTemplate,
+    PageTexts, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore, RoomConfig, RoomEvent,
+    RoomName, RoomOrigins, Route, SameSite, Secure, ServerConfig, SiteConfig, SiteName, SizeLimits,
+    Statuses, Timeouts, TlsConfig, TokenSource, WithoutKey,
 };
 pub use notes::KnownKey;
 pub use pem_error::PemError;
@@ -187,7 +189,7 @@ impl Config {
         // Keys of list elements are only known if the list has an element.
         let document = DeTable::parse(
             "server = { more_certificates = [{}] }\nsite = [{}]\n\
-             room = [{ additional_routes = [{}], \
+             room = [{ additional_routes = [{}], event = [{ steps = [{}] }], \
              page = { messages = [{}], nouns = [{}] } }]\n\
              limit = [{ routes = [{}], overrides = [{}] }]\njwt = {}\nmemcached = {}\nkafka = {}\n\
              gossip = {}",
@@ -260,7 +262,9 @@ fn read(
 fn drop_checked(room: &mut RoomConfig) {
     room.bypass.clear();
     let is_text = |template: &mut _| matches!(template, PageTemplate::Html(_));
-    room.page.template.take_if(is_text);
+    for template in room.templates_mut() {
+        template.take_if(is_text);
+    }
 }
 
 /// Tables of a file, as far as they could be read.

@@ -11,12 +11,14 @@ use crate::limit_stores::LimitStores;
 use super::room::Accent;
 use super::shared_store::StoreConfig;
 
+mod event;
 mod limit;
 mod origin;
 mod rate_limit_service;
 mod server;
 mod site;
 
+pub use event::{EventName, EventStep, EventValues, RoomEvent};
 pub use limit::{
     Client, ClientKey, JwtConfig, JwtKeys, KeyPart, LegacyReset, LimitConfig, LimitHeaders,
     LimitName, LimitRoute, OnLimit, OnLimitStoreFailure, TokenSource, WithoutKey,
@@ -133,6 +135,8 @@ pub struct RoomConfig {
     pub origin_commands: OriginCommands,
     /// Rules for requests that pass untouched.
     pub bypass: Vec<BypassRule>,
+    /// Scheduled changes; no two of them at once.
+    pub events: Vec<RoomEvent>,
 }
 
 impl RoomConfig {
@@ -157,6 +161,15 @@ impl RoomConfig {
             RoomOrigins::Own(_) => OriginOwner::Room(self.name.clone()),
             RoomOrigins::Site(site) => OriginOwner::Site(site.clone()),
         }
+    }
+
+    /// Returns the templates of the room's page and of those of its events.
+    pub fn templates_mut(&mut self) -> impl Iterator<Item = &mut Option<PageTemplate>> {
+        let of_events = self
+            .events
+            .iter_mut()
+            .map(|event| &mut event.values.template);
+        std::iter::once(&mut self.page.template).chain(of_events)
     }
 
     /// Returns a room with no values read; its reader sets every field, or drops it.
@@ -184,6 +197,7 @@ impl RoomConfig {
             },
             origin_commands: OriginCommands { revoke: true },
             bypass: Vec::new(),
+            events: Vec::new(),
         }
     }
 }

@@ -5,6 +5,7 @@
 //! what the room makes of it are not decided here.
 
 mod command;
+mod event_latches;
 mod log;
 mod pending_stops;
 mod shown;
@@ -17,6 +18,7 @@ use serde_json::Value;
 use crate::{Changed, LiveValues, RoomConfig};
 
 pub use command::OperatorCommand;
+pub use event_latches::{EventLatch, EventLatches};
 pub use log::Log;
 pub use pending_stops::{DecidedAt, PendingStop, PendingStops, Stop, Subject};
 pub use shown::{PauseView, PendingStopView, RoomOverridesView, ValueView};
@@ -39,6 +41,9 @@ pub struct RoomOverrides {
     /// Times of the newest commands about each subject that a node may keep on its own.
     #[serde(default, skip_serializing_if = "DecidedAt::is_never")]
     pub decided_at: DecidedAt,
+    /// Phases that events of the room have reached.
+    #[serde(default, skip_serializing_if = "EventLatches::is_empty")]
+    pub events: EventLatches,
     /// The newest change.
     #[serde(default)]
     pub newest: Option<Entry>,

@@ -16,6 +16,7 @@ use super::reader::Table;
 use super::words;
 
 mod accent;
+mod event;
 pub(super) mod keys;
 mod page;
 mod row;
@@ -74,10 +75,12 @@ pub(super) fn read(mut table: Table<'_>, checks: Checks, has_sites: bool) -> Roo
     page::read_look(&mut table, &mut config.page);
     config.origin_commands = read_origin_commands(&mut table);
     config.bypass = read_bypass(&mut table, checks);
+    let events = event::read(&mut table, rules.as_ref(), checks);
     table.finish();
 
     let config = match (&name, origins, rules) {
         (Some(name), Some(origins), Some(rules)) => Some(RoomConfig {
+            events: events.unwrap_or_default(),
             name: name.value.clone(),
             routes: routes.iter().map(|route| route.value.clone()).collect(),
             origins,

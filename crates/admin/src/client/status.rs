@@ -323,7 +323,7 @@ fn state(room: &RoomState) -> String {
     }
     let mut parts: Vec<String> = admission_state(room).into_iter().collect();
     if !room.suspended {
-        parts.extend(opening(room));
+        parts.extend(prequeue(room).or_else(|| opening(room)));
     }
     if parts.is_empty() {
         parts.push(if room.queued_users > 0 {
@@ -331,6 +331,10 @@ fn state(room: &RoomState) -> String {
         } else {
             "ok".to_owned()
         });
+    }
+    if !room.suspended {
+        parts.extend(running_event(room));
+        parts.extend(next_event(room));
     }
     if room.is_root_store_unavailable {
         parts.push("root store UNAVAILABLE".to_owned());
@@ -348,6 +352,47 @@ fn state(room: &RoomState) -> String {
         parts.push(format!("operator: {}", overrides.join(", ")));
     }
     parts.join("; ")
+}
+
+/// Formats the event for whose start new visitors wait.
+fn prequeue(room: &RoomState) -> Option<String> {
+    let event = room
+        .event
+        .as_ref()
+        .filter(|event| event.phase == "prequeue")?;
+    let (name, at) = (printable(&event.name), printable(&event.starts_at));
+    let until = in_words(event.changes_in_ms?);
+    Some(format!("event {name} starts at {at} (in {until})"))
+}
+
+/// Formats the event that has started.
+fn running_event(room: &RoomState) -> Option<String> {
+    let event = room
+        .event
+        .as_ref()
+        .filter(|event| event.phase != "prequeue")?;
+    let name = printable(&event.name);
+    Some(match (&event.ends_at, event.changes_in_ms) {
+        (Some(at), Some(ms)) => {
+            format!("event {name} until {} (in {})", printable(at), in_words(ms))
+        }
+        _ => format!("event {name}"),
+    })
+}
+
+/// Formats the next event of a room.
+fn next_event(room: &RoomState) -> Option<String> {
+    let event = room.next_event.as_ref()?;
+    let name = printable(&event.name);
+    let at = event
+        .prequeue_starts_at
+        .as_ref()
+        .unwrap_or(&event.starts_at);
+    let until = in_words(event.changes_in_ms?);
+    Some(format!(
+        "next event {name} at {} (in {until})",
+        printable(at)
+    ))
 }
 
 /// Formats the opening time of a room that is not open yet.

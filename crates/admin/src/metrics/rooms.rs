@@ -23,6 +23,8 @@ struct Reading {
     is_suspended: bool,
     overrides: Arc<RoomOverrides>,
     reads: u64,
+    event_phase: u64,
+    next_event_at: Option<Timestamp>,
     stats: RoomStats,
     clocks: Clocks,
 }
@@ -127,6 +129,8 @@ impl Reading {
             is_suspended: config.suspended,
             overrides: room.overrides(),
             reads: room.override_reads(),
+            event_phase: room.with_event(|event| event.phase as u64).unwrap_or(0),
+            next_event_at: room.next_event_at(),
             stats: room.stats(),
             clocks,
         }
@@ -330,6 +334,16 @@ static METRICS: &[RoomMetric] = &[
         name: "paused",
         help: "1 while an operator has paused the room; a node without traffic may learn it late.",
         read: Read::Count(|room| room.overrides.pause.is_some().into()),
+    },
+    RoomMetric {
+        name: "event_phase",
+        help: "Phase of the active event: 1 prequeue, 2 running; 0 without one.",
+        read: Read::Count(|room| room.event_phase),
+    },
+    RoomMetric {
+        name: "next_event_timestamp",
+        help: "When the next event begins, since the Unix epoch; no sample without one.",
+        read: Read::Time(|room| room.next_event_at.map(timestamp)),
     },
     RoomMetric {
         name: "override_version",

@@ -6,7 +6,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anteroom_config::{Config, Owner, PageLogo, PageTemplate, Problem, RoomConfig};
+use anteroom_config::{Config, Owner, PageLogo, PageTemplate, Problem, RoomConfig, RoomName};
 use anteroom_room_http::page::{CUSTOM_PAGE_BYTES_MAX, CustomPage};
 
 use base64::Engine as _;
@@ -28,17 +28,24 @@ pub(crate) fn load(config: &mut Config, config_file: &Path) -> (Vec<String>, Vec
     let mut mistakes = Vec::new();
     let mut warnings = Vec::new();
     for room in &mut config.rooms {
-        if let Some(PageTemplate::Html(html)) = &room.page.template {
-            warnings.extend(odd_html(room, html, config_file));
-        }
-        let file = |template: &mut _| matches!(template, PageTemplate::File { .. });
-        if let Some(PageTemplate::File { path, line }) = room.page.template.take_if(file) {
-            match read(room, &path, line, config_file) {
-                Ok(html) => {
-                    warnings.extend(odd_file(room, &html, &beside(config_file, &path)));
-                    room.page.template = Some(PageTemplate::Html(html));
+        let name = room.name.clone();
+        for template in room.templates_mut() {
+            match template.take() {
+                Some(PageTemplate::Html(html)) => {
+                    warnings.extend(odd_html(&name, &html, config_file));
+                    *template = Some(PageTemplate::Html(html));
                 }
-                Err(more) => mistakes.extend(more),
+                Some(PageTemplate::File { path, line }) => {
+                    match read(&name, &path, line, config_file) {
+                        Ok(html) => {
+                            let file = beside(config_file, &path);
+                            warnings.extend(odd_file(&name, &html, &file));
+                            *template = Some(PageTemplate::Html(html));
+                        }
+                        Err(more) => mistakes.extend(more),
+                    }
+                }
+                None => {}
             }
         }
         let file = |logo: &mut _| matches!(logo, PageLogo::File { .. });
@@ -53,7 +60,7 @@ pub(crate) fn load(config: &mut Config, config_file: &Path) -> (Vec<String>, Vec
 }
 
 /// Returns what is odd in the pages of a template in a file, with the lines of that file.
-fn odd_file(room: &RoomConfig, html: &str, path: &Path) -> Vec<Problem> {
+fn odd_file(room: &RoomName, html: &str, path: &Path) -> Vec<Problem> {
     let remarks = CustomPage::remarks(html).into_iter();
     let problems = remarks.map(|remark| Problem {
         source: path.display().to_string().into(),
@@ -64,7 +71,7 @@ fn odd_file(room: &RoomConfig, html: &str, path: &Path) -> Vec<Problem> {
 }
 
 /// Returns what is odd in the pages of a template in the config file.
-fn odd_html(room: &RoomConfig, html: &str, config_file: &Path) -> Vec<Problem> {
+fn odd_html(room: &RoomName, html: &str, config_file: &Path) -> Vec<Problem> {
     let remarks = CustomPage::remarks(html).into_iter();
     let problems = remarks.map(|remark| {
         let text = format!("line {} of the template: {}", remark.line, remark.message);
@@ -76,8 +83,8 @@ fn odd_html(room: &RoomConfig, html: &str, config_file: &Path) -> Vec<Problem> {
     problems.collect()
 }
 
-fn owner(room: &RoomConfig) -> Owner {
-    Owner::Room(room.name.to_string())
+fn owner(room: &RoomName) -> Owner {
+    Owner::Room(room.to_string())
 }
 
 /// Returns the picture as a `data:` address.
@@ -105,13 +112,12 @@ fn read_logo(
 }
 
 fn read(
-    room: &RoomConfig,
+    name: &RoomName,
     path: &Path,
     line: usize,
     config_file: &Path,
 ) -> Result<String, Vec<String>> {
     let path = beside(config_file, path);
-    let name = &room.name;
     let html = text_of(&path).map_err(|error| {
         let (config, path) = (config_file.display(), path.display());
         let what = format!("room \"{name}\": custom_page_file: cannot read {path}: {error}");

@@ -1,6 +1,7 @@
 //! Responses and headers that visitors, programs and the origin get.
 
 mod cookies;
+mod events;
 mod languages;
 mod leaving;
 mod loops;

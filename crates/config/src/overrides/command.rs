@@ -182,6 +182,20 @@ impl RoomOverrides {
             set.is_some_and(|values| values.contains_key(key))
         };
         problems.retain(|problem| !old.contains(problem) || is_set(&problem.key));
+        for event in &file.events {
+            let during = event.applied_to(file);
+            let old = during.with_values(&before.values).problems;
+            let mut more = during.with_values(&self.values).problems;
+            more.retain(|problem| !problems.contains(problem));
+            more.retain(|problem| !old.contains(problem) || is_set(&problem.key));
+            problems.extend(more.into_iter().map(|problem| Problem {
+                hint: Some(format!(
+                    "this is about event {}, with its values",
+                    event.name
+                )),
+                ..problem
+            }));
+        }
         if matches!(command, OperatorCommand::Set(values) if values.is_empty()) {
             problems.push(remark(file, "", "nothing to set; write key=value"));
         }

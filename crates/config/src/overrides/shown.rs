@@ -7,11 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{PendingStop, PendingStops, RoomOverrides};
-use crate::RoomConfig;
 use crate::time_text::rfc3339_millis;
+use crate::{Effective, RoomConfig};
 
 /// Origin of a value that the file did not set.
 const OPERATOR: &str = "operator";
+const EVENT: &str = "event";
 const FILE: &str = "file";
 
 /// Values in effect in a room.
@@ -77,7 +78,7 @@ pub struct PauseView {
 pub struct ValueView {
     /// Value in effect.
     pub value: Value,
-    /// `operator` or `file`.
+    /// `operator`, `event` or `file`.
     pub from: String,
     /// Value of this node's file.
     pub file: Value,
@@ -98,16 +99,21 @@ impl RoomOverridesView {
         values.filter(|(_, value)| value.is_set())
     }
 
-    /// Returns the view of `overrides` over `file`.
+    /// Returns the view of `overrides` over `file`. Both make `effective`.
     #[must_use]
-    pub fn of(overrides: &RoomOverrides, file: &RoomConfig) -> Self {
-        let changed = overrides.applied_to(file);
+    pub fn of(overrides: &RoomOverrides, file: &RoomConfig, effective: &Effective) -> Self {
         let in_file = file.values();
-        let values = changed.config.values().into_iter().map(|(key, value)| {
-            let is_set = overrides.values.contains_key(key);
+        let values = effective.values.iter().map(|(&key, value)| {
+            let from = if overrides.values.contains_key(key) {
+                OPERATOR
+            } else if effective.of_event.contains(key) {
+                EVENT
+            } else {
+                FILE
+            };
             let shown = ValueView {
-                value,
-                from: if is_set { OPERATOR } else { FILE }.to_owned(),
+                value: value.clone(),
+                from: from.to_owned(),
                 file: in_file.get(key).cloned().unwrap_or_default(),
             };
             (key.to_owned(), shown)
@@ -121,7 +127,7 @@ impl RoomOverridesView {
             }),
             message: overrides.message().map(str::to_owned),
             values: values.collect(),
-            ignored: changed.problems.iter().map(ToString::to_string).collect(),
+            ignored: effective.problems.iter().map(ToString::to_string).collect(),
             held: Vec::new(),
             note: None,
         }

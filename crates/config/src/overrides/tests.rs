@@ -204,7 +204,7 @@ fn overrides_that_no_longer_fit_the_file_can_be_reset() {
     let changed = overrides.applied_to(&file);
     assert!(!changed.config.rules.draw);
     assert_eq!(changed.config.rules.limits.total_active_users, 5);
-    assert_eq!(RoomOverridesView::of(&overrides, &file).ignored.len(), 1);
+    assert_eq!(shown(&overrides, &file).ignored.len(), 1);
     assert!(
         overrides
             .after(&OperatorCommand::Resume, &file, &who(), NOW)
@@ -284,7 +284,7 @@ fn the_view_names_the_origin_of_each_value() {
         &[set(json!({ "total_active_users": 300 })), pause("wait")],
         &file,
     );
-    let shown = serde_json::to_value(RoomOverridesView::of(&overrides, &file)).unwrap();
+    let shown = serde_json::to_value(shown(&overrides, &file)).unwrap();
     assert_eq!(
         shown["values"]["total_active_users"],
         json!({ "value": 300, "from": "operator", "file": 200 })
@@ -350,4 +350,29 @@ fn the_log_keeps_the_newest_and_counts_what_it_dropped() {
     }
     assert!(log.encode().len() < 150_000);
     assert_eq!(log.entries.last().unwrap().version, 299);
+}
+
+#[test]
+fn a_value_that_an_event_cannot_have_is_refused_with_its_name() {
+    let file = room(
+        "[[room.event]]\nname = \"sale\"\nevent_start_time = \"2030-01-31T10:00:00Z\"\n\
+         queueing_method = \"random\"\n",
+    );
+    let draw = set(json!({"draw": true, "opens_at": "2030-01-31T09:00:00Z"}));
+    let refused = RoomOverrides::default().after(&draw, &file, &who(), NOW);
+    let text = refused.unwrap_err().to_string();
+    assert!(text.contains("event sale"), "{text}");
+    let fifo = set(json!({
+        "draw": true, "opens_at": "2030-01-31T09:00:00Z", "queueing_method": "fifo"
+    }));
+    assert!(
+        RoomOverrides::default()
+            .after(&fifo, &file, &who(), NOW)
+            .is_ok()
+    );
+}
+
+fn shown(overrides: &RoomOverrides, file: &RoomConfig) -> RoomOverridesView {
+    let effective = crate::effective(file, overrides, Timestamp::ZERO);
+    RoomOverridesView::of(overrides, file, &effective)
 }

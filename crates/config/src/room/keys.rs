@@ -20,7 +20,7 @@ use crate::words::{
     ALLOCATIONS, NEW_USERS_WINDOWS, ON_STORE_FAILURE, QUEUEING_METHODS, SEAT_NEEDS_COOKIE,
 };
 
-const fn limit(name: &'static str) -> Key<Whole<u32>> {
+pub(super) const fn limit(name: &'static str) -> Key<Whole<u32>> {
     Key {
         name,
         kind: Whole {
@@ -44,7 +44,7 @@ const fn minutes(name: &'static str, min: DurationMs, default: &'static str) -> 
     }
 }
 
-const fn switch(name: &'static str, default: &'static str) -> Key<Switch> {
+pub(super) const fn switch(name: &'static str, default: &'static str) -> Key<Switch> {
     Key {
         name,
         kind: Switch,
@@ -99,6 +99,12 @@ pub(crate) const DRAW: &str = "draw";
 pub(crate) const NEW_USERS_WINDOW: &str = "new_users_window";
 pub(crate) const POSITION_GRACE: &str = "position_grace";
 pub(crate) const SESSION_DURATION: &str = "session_duration";
+/// Length of a session.
+pub(super) const A_SESSION: Duration = Duration {
+    min: DurationMs::from_secs(1),
+    max: DurationMs::from_secs(86_400),
+    bare_unit: "m",
+};
 
 /// Rules of admission and of the queue, besides the limits.
 pub(crate) const RULES: &[&dyn LiveRow] = &[
@@ -107,7 +113,11 @@ pub(crate) const RULES: &[&dyn LiveRow] = &[
         field: always!(rules.new_users_window),
     },
     &Row {
-        key: minutes(SESSION_DURATION, DurationMs::from_secs(1), "\"5m\""),
+        key: Key {
+            name: SESSION_DURATION,
+            kind: A_SESSION,
+            default: Some("\"5m\""),
+        },
         field: always!(rules.session_duration),
     },
     &Row {
@@ -342,7 +352,7 @@ pub(super) const PAGE_MESSAGE_TEXT: Key<Text<String>> = Key {
 
 const WORDS: &str = "one to three words";
 const SHORT: &str = "1 to 60 characters in one line";
-const LONG: &str = "1 to 500 characters in one line";
+pub(super) const LONG: &str = "1 to 500 characters in one line";
 
 pub(crate) const COOKIE_SUFFIX: Key<Text<String>> = Key {
     name: "cookie_suffix",
@@ -435,7 +445,7 @@ fn short_text(text: &str) -> Result<String, InvalidValue> {
     line_of_text(text, 60)
 }
 
-fn long_text(text: &str) -> Result<String, InvalidValue> {
+pub(super) fn long_text(text: &str) -> Result<String, InvalidValue> {
     line_of_text(text, 500)
 }
 

@@ -129,6 +129,7 @@ additional_routes = [{ host = "www.shop.example" }, { path = "/buy" }]
             queueing_method: QueueingMethod::Fifo,
             queue_all: true,
             opens_at: Some(Timestamp(1_896_080_400_000)),
+            holds_from: Timestamp::ZERO,
             draw: true,
             allocation: AllocationKind::Curve,
             curve_factor: CurveFactor {

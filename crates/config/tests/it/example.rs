@@ -85,7 +85,7 @@ fn the_example_is_valid_and_has_no_warning() {
 }
 
 /// Lines that cannot be enabled together with the rest, and their replacements.
-const ALTERNATIVES: [(&str, &str); 13] = [
+const ALTERNATIVES: [(&str, &str); 14] = [
     // Next to `origins`.
     ("origin = \"http://127.0.0.1:3000\"", ""),
     ("origin = \"http://127.0.0.1:3001\"", ""),
@@ -96,6 +96,7 @@ const ALTERNATIVES: [(&str, &str); 13] = [
     ("kind = \"embedded\"", "kind = \"valkey\""),
     ("password = \"...\"", ""),
     ("custom_page_file = \"waiting.html\"", ""),
+    ("custom_page_file = \"sale.html\"", ""),
     // For other algorithms, actions and headers.
     ("burst = 20", ""),
     ("initial_burst = 50", ""),
@@ -174,6 +175,7 @@ fn check_inline(path: &str, entry: &Entry, name: &str, known: &KnownKey) {
         "limit.overrides.",
         "limit.routes.",
         "room.additional_routes.",
+        "room.event.steps.",
         "room.page.messages.",
         "room.page.nouns.",
         "server.more_certificates.",

@@ -10,6 +10,7 @@ extern crate alloc;
 
 pub mod allocation;
 pub mod estimate;
+pub mod event;
 pub mod hash;
 pub mod id;
 pub mod inversion;

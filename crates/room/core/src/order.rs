@@ -11,11 +11,10 @@ use crate::rules::Rules;
 use crate::time::{DurationMs, Timestamp};
 use crate::watermark::{BUCKET, RANKS_IN_BUCKET};
 
-/// Virtual seconds before the start over which a draw spreads the early visitors.
+/// Most ranks over which a draw spreads the early visitors, in the seconds before the start.
 ///
-/// One second then holds 1/4096 of them, so that few share a rank, within which the first to
-/// refresh enters first. Many more steps would make a million waiting visitors cost a million
-/// counters.
+/// One rank then holds 1/4096 of them, so that few share it; within it the first to refresh enters
+/// first. Many more would make a million waiting visitors cost a million counters.
 const DRAW_STEPS: u64 = 4_096;
 
 /// Length of a round of `random`. Drawn visitors stay eligible for it, and every visitor refreshes
@@ -29,8 +28,8 @@ pub const ROUND: DurationMs = DurationMs(10_000);
 #[must_use]
 pub fn bucket(now: Timestamp, rules: &Rules) -> Timestamp {
     let bucket = now.floor_to(BUCKET);
-    match rules.opens_at {
-        Some(opens_at) if rules.draw && bucket < opens_at && opens_at <= now => bucket + BUCKET,
+    match rules.drawn() {
+        Some((_, opens_at)) if bucket < opens_at && opens_at <= now => bucket + BUCKET,
         _ => bucket,
     }
 }
@@ -38,11 +37,16 @@ pub fn bucket(now: Timestamp, rules: &Rules) -> Timestamp {
 /// Returns the rank by which a visitor is served.
 #[must_use]
 pub fn rank(bucket: Timestamp, visitor: VisitorId, rules: &Rules, key: &LotteryKey) -> Timestamp {
-    match rules.opens_at {
-        Some(opens_at) if rules.draw && bucket < opens_at => {
-            let step = key.draw(visitor, opens_at.0) % DRAW_STEPS;
-            let first = opens_at.floor_to(BUCKET) - BUCKET.times(DRAW_STEPS);
-            first + BUCKET.times(step)
+    match rules.drawn() {
+        Some((from, opens_at)) if from.floor_to(BUCKET) <= bucket && bucket < opens_at => {
+            let end = opens_at.floor_to(BUCKET);
+            let first = (end - BUCKET.times(DRAW_STEPS)).max(from.floor_to(BUCKET));
+            // A short time has several ranks in a second, as arrivals have.
+            let buckets = (end.since(first).0 / BUCKET.0).max(1);
+            let in_bucket = (DRAW_STEPS / buckets).clamp(1, RANKS_IN_BUCKET);
+            let in_bucket = 1 << in_bucket.ilog2();
+            let step = key.draw(visitor, opens_at.0) % (buckets * in_bucket);
+            first + DurationMs(BUCKET.0 / in_bucket).times(step)
         }
         _ => {
             let place = key.draw(visitor, bucket.0) % RANKS_IN_BUCKET;
@@ -103,6 +107,8 @@ fn with_allowance(slots: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use alloc::collections::BTreeSet;
+
     use super::*;
 
     const KEY: LotteryKey = LotteryKey([3; 16]);
@@ -151,6 +157,31 @@ mod tests {
         check(10_000_400, false);
         check(10_000_999, false);
         check(10_001_000, false);
+    }
+
+    #[test]
+    fn a_draw_that_begins_late_is_behind_those_who_waited_before() {
+        for seconds in [1, 2, 300, 600, 4_096, 9_000] {
+            let opens_at = Timestamp(10_000_000);
+            let rules = Rules {
+                opens_at: Some(opens_at),
+                holds_from: opens_at - DurationMs::from_secs(seconds),
+                draw: true,
+                ..Rules::default()
+            };
+            let rank_of = |n, bucket| rank(bucket, visitor(n), &rules, &KEY);
+            let before = rules.holds_from - BUCKET;
+            let ranks = 0..2_000;
+            let ranks: BTreeSet<_> = ranks.map(|n| rank_of(n, rules.holds_from)).collect();
+            assert!(rank_of(7, before) < rules.holds_from, "{seconds} s");
+            assert!(*ranks.first().unwrap() >= rules.holds_from, "{seconds} s");
+            assert!(*ranks.last().unwrap() < opens_at, "{seconds} s");
+            let few = ranks.len() as u64;
+            assert!(
+                few > 900 || few == seconds * RANKS_IN_BUCKET,
+                "{few} in {seconds} s"
+            );
+        }
     }
 
     #[test]

@@ -388,8 +388,9 @@ impl Room {
     /// widen. No visitor loses its position.
     pub fn handle_rules(&mut self, rules: Rules, now: Timestamp) {
         let old = core::mem::replace(&mut self.rules, rules);
-        let is_drawn = old.draw || rules.draw;
-        if is_drawn && (old.opens_at != rules.opens_at || old.draw != rules.draw) {
+        let (drawn, drawn_now) = (old.drawn(), rules.drawn());
+        let has_begun = |drawn: Option<(Timestamp, _)>| drawn.is_some_and(|(from, _)| from <= now);
+        if drawn != drawn_now && (has_begun(drawn) || has_begun(drawn_now)) {
             // Ranks change; tickets bring their visitors back with the next refresh.
             self.waiting.clear(now);
         }
@@ -490,7 +491,7 @@ impl Room {
         if self.rules.queue_all {
             return Some(QueueReason::QueueAll);
         }
-        if let Some(opens_at) = self.rules.opens_at.filter(|at| now < *at) {
+        if let Some(opens_at) = self.rules.opening_ahead(now) {
             return Some(QueueReason::NotOpenYet { opens_at });
         }
         match self.rules.queueing_method {

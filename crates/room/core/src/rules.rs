@@ -25,7 +25,10 @@ pub struct Rules {
     pub queue_all: bool,
     /// Opening time (room clock): new visitors are queued until then.
     pub opens_at: Option<Timestamp>,
-    /// Whether those who came before `opens_at` enter in random order instead of by arrival.
+    /// Time (room clock) from which they are; it is before `opens_at`, or there is no such time.
+    pub holds_from: Timestamp,
+    /// Whether those who came from `holds_from` to `opens_at` enter in random order instead of by
+    /// arrival. Those who came before are ahead of them.
     pub draw: bool,
     /// Kind of allocation: how nodes share slots.
     pub allocation: AllocationKind,
@@ -162,6 +165,50 @@ impl Rules {
         DurationMs(if grid < 1_000 { 1_000 } else { grid })
     }
 
+    /// Returns the opening time, if all new visitors are queued for it now.
+    #[must_use]
+    pub fn opening_ahead(&self, now: Timestamp) -> Option<Timestamp> {
+        let opens_at = self.opens_at?;
+        (self.holds_from <= now && now < opens_at).then_some(opens_at)
+    }
+
+    /// Returns the times between which arrivals are drawn; `None` without a draw.
+    #[must_use]
+    pub fn drawn(&self) -> Option<(Timestamp, Timestamp)> {
+        let opens_at = self.opens_at.filter(|_| self.draw)?;
+        (self.holds_from < opens_at).then_some((self.holds_from, opens_at))
+    }
+
+    /// Returns the rules that a room applies now if its settings want these. `before` are the rules
+    /// that it applies so far, and `waiting` is the number of its waiting visitors.
+    ///
+    /// They differ where the room lets everybody pass. While it holds all visitors, it has a queue.
+    /// When that ends, or when a queue ends otherwise, those who wait and everyone after them enter
+    /// under the last limits until nobody waits. Without this, all of them would reach the origin
+    /// at once.
+    #[must_use]
+    pub fn in_force(self, before: &Self, waiting: u32, now: Timestamp) -> Self {
+        if self.queueing_method != QueueingMethod::Passthrough {
+            return self;
+        }
+        if self.queue_all || self.opening_ahead(now).is_some() {
+            return Self {
+                queueing_method: QueueingMethod::Fifo,
+                ..self
+            };
+        }
+        match before.queueing_method {
+            method @ (QueueingMethod::Fifo | QueueingMethod::Random) if waiting > 0 => Self {
+                limits: before.limits,
+                new_users_window: before.new_users_window,
+                queueing_method: method,
+                pacing: before.pacing,
+                ..self
+            },
+            _ => self,
+        }
+    }
+
     /// Returns the longest seat that a check-in under these rules takes: session + 2 intervals.
     #[must_use]
     pub fn longest_seat(&self) -> DurationMs {
@@ -182,6 +229,7 @@ impl Default for Rules {
             queueing_method: QueueingMethod::Fifo,
             queue_all: false,
             opens_at: None,
+            holds_from: Timestamp::ZERO,
             draw: false,
             allocation: AllocationKind::Leases,
             curve_factor: CurveFactor::ONE,
@@ -191,6 +239,93 @@ impl Default for Rules {
             turn_held_for: DurationMs::from_secs(60),
             refresh_interval: None,
             on_store_failure: OnStoreFailure::Bounded,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_000_000);
+    const OPEN: Rules = Rules {
+        queueing_method: QueueingMethod::Passthrough,
+        ..SALE
+    };
+    const SALE: Rules = Rules {
+        limits: Limits {
+            total_active_users: 5,
+            new_users_per_minute: 7,
+        },
+        new_users_window: NewUsersWindow::Sliding,
+        session_duration: DurationMs::from_secs(300),
+        session_renewal: true,
+        queueing_method: QueueingMethod::Random,
+        queue_all: false,
+        opens_at: None,
+        holds_from: Timestamp::ZERO,
+        draw: false,
+        allocation: AllocationKind::Leases,
+        curve_factor: CurveFactor::ONE,
+        pacing: false,
+        seat_needs_cookie: SeatNeedsCookie::Never,
+        position_grace: DurationMs::from_secs(300),
+        turn_held_for: DurationMs::from_secs(60),
+        refresh_interval: None,
+        on_store_failure: OnStoreFailure::Bounded,
+    };
+
+    #[test]
+    fn a_room_that_lets_all_pass_lets_those_who_wait_enter_first() {
+        let open = Rules {
+            limits: Limits {
+                total_active_users: 900,
+                new_users_per_minute: 900,
+            },
+            ..OPEN
+        };
+        let run_off = open.in_force(&SALE, 1, NOW);
+        assert_eq!(run_off.queueing_method, QueueingMethod::Random);
+        assert_eq!(run_off.limits, SALE.limits);
+        assert_eq!(run_off.new_users_window, NewUsersWindow::Sliding);
+        assert_eq!(
+            open.in_force(&run_off, 1, NOW),
+            run_off,
+            "until nobody waits"
+        );
+        assert_eq!(open.in_force(&run_off, 0, NOW), open);
+        assert_eq!(open.in_force(&open, 9, NOW), open, "nobody can wait here");
+        let closed = Rules {
+            queueing_method: QueueingMethod::Reject,
+            ..SALE
+        };
+        assert_eq!(open.in_force(&closed, 9, NOW), open);
+        assert_eq!(closed.in_force(&SALE, 9, NOW), closed);
+        assert_eq!(SALE.in_force(&open, 9, NOW), SALE);
+    }
+
+    #[test]
+    fn a_held_room_that_lets_all_pass_has_a_queue() {
+        let held = [
+            Rules {
+                queue_all: true,
+                ..OPEN
+            },
+            Rules {
+                opens_at: Some(NOW + DurationMs(1)),
+                ..OPEN
+            },
+        ];
+        for rules in held {
+            let in_force = rules.in_force(&OPEN, 0, NOW);
+            assert_eq!(in_force.queueing_method, QueueingMethod::Fifo);
+            let opened = Rules {
+                queue_all: false,
+                opens_at: None,
+                ..rules
+            };
+            let after = opened.in_force(&in_force, 3, NOW);
+            assert_eq!(after.queueing_method, QueueingMethod::Fifo);
         }
     }
 }

@@ -374,7 +374,7 @@ impl Gate {
             _ => String::new(),
         };
         let look = Look {
-            template: route.template.as_ref(),
+            template: route.template(),
             target: request.target,
             entry: &entry,
             brand: route.brand.as_ref(),

@@ -303,9 +303,10 @@ impl Node {
         let (stop, stopped) = watch::channel(false);
         let watching = Arc::clone(&handle).watch_overrides(stopped.clone());
         let writing = Arc::clone(&handle).write_held(stopped.clone());
+        let scheduled = Arc::clone(&handle).watch_events(stopped.clone());
         let running = Arc::clone(&handle).run(stopped);
         let done = tokio::spawn(async {
-            tokio::join!(running, watching, writing);
+            tokio::join!(running, watching, writing, scheduled);
         });
         tasks.insert(name, RoomTask { stop, done });
         handle

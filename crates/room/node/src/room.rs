@@ -4,6 +4,7 @@
 //! check-in is not due needs only its ticket and a [`View`], and takes no lock.
 
 mod event_streams;
+mod events;
 mod find;
 mod leave;
 mod overrides;
@@ -21,8 +22,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::held_commands_file::HeldFile;
 use crate::processes::ProcessFile;
-use anteroom_config::RoomConfig;
-use anteroom_config::overrides::RoomOverrides;
+use anteroom_config::overrides::{EventLatches, RoomOverrides};
+use anteroom_config::{Effective, RoomConfig, effective};
 use anteroom_room::id::{DataCenterId, DeploymentId};
 use anteroom_room::origin::OriginOutcome;
 use anteroom_room::queue_position::{QueuePosition, QueueReason};
@@ -47,7 +48,7 @@ pub use overrides::RoomCommandError;
 use shared_sync::{Joined, Place, Rounds};
 pub use stats::RoomStats;
 pub use stops::CommandOutcome;
-use wall_time::{in_room_time, in_wall_time};
+use wall_time::in_wall_time;
 
 /// Retry interval of visitors at a process that has not joined yet.
 const RETRY_UNJOINED: DurationMs = DurationMs::from_secs(2);
@@ -87,8 +88,10 @@ pub struct RoomHandle {
     ledgers: Ledgers,
     history: stats::History,
     settings: ArcSwap<Settings>,
-    /// Locked while settings are replaced: the file and operators both change them.
+    /// Locked while settings are replaced: the file, operators and the schedule change them.
     changing: Mutex<()>,
+    /// Phases that events have reached, here or in the store.
+    latches: Mutex<EventLatches>,
     override_state: overrides::OverrideState,
     /// Stops in effect here that are not in the store yet.
     held: Arc<stops::HeldState>,
@@ -103,8 +106,10 @@ pub struct RoomHandle {
 
 /// Settings that follow from a room's configuration and overrides.
 struct Settings {
-    /// Configuration in effect: the file's with overrides.
+    /// Configuration in effect: all layers, and the queue of those who still wait.
     config: Arc<RoomConfig>,
+    /// All layers, and where values come from.
+    effective: Effective,
     file: Arc<RoomConfig>,
     /// Overrides in the store.
     stored: Arc<RoomOverrides>,
@@ -143,22 +148,27 @@ impl RoomHandle {
         let about = format!("room {name}");
         let feed = shared.stores.hearing(&name, shared.deployment_id, &about);
         let override_state = overrides::OverrideState::new(feed);
-        let rules = in_room_time(config.rules, &*shared.clock);
+        let file = Arc::new(config);
+        let settings = Settings::of(&file, Arc::default(), Arc::default(), shared.clock.wall());
+        let mut latches = EventLatches::default();
+        events::latch(&mut latches, &settings.effective, &*shared.clock);
+        let rules = events::in_room_time(&settings.effective, &latches, &*shared.clock);
+        let rules = rules.in_force(&rules, 0, opened_at);
         let before = shared.process.as_ref();
         let before = before
             .map(|file| file.predecessors(&name))
             .unwrap_or_default();
         let room = Room::new(identity, before, rules, Capacity::default(), opened_at);
         let room_is_joined = room.is_joined();
-        let file = shared.folder.as_ref();
-        let held = stops::HeldState::of(file.map(|folder| HeldFile::of(folder, &name)));
-        let file = Arc::new(config);
+        let folder = shared.folder.as_ref();
+        let held = stops::HeldState::of(folder.map(|folder| HeldFile::of(folder, &name)));
         let handle = Self {
             view: ArcSwap::from_pointee(View::of(&room)),
             room: Mutex::new(room),
             recent_admissions: Mutex::default(),
-            settings: ArcSwap::from_pointee(Settings::of_file(Arc::clone(&file))),
+            settings: ArcSwap::from_pointee(settings),
             changing: Mutex::default(),
+            latches: Mutex::new(latches),
             override_state,
             held: Arc::new(held),
             rounds: Rounds::new(room_is_joined),
@@ -511,17 +521,20 @@ impl RoomHandle {
 }
 
 impl Settings {
-    fn new(
-        config: RoomConfig,
-        file: Arc<RoomConfig>,
+    /// Returns the settings at `now`, by the wall clock.
+    fn of(
+        file: &Arc<RoomConfig>,
         stored: Arc<RoomOverrides>,
         overrides: Arc<RoomOverrides>,
+        now: Timestamp,
     ) -> Self {
-        let cookie_name = config.cookie_name();
+        let effective = effective(file, &overrides, now);
+        let cookie_name = file.cookie_name();
         Self {
-            binding: Binding::new(&cookie_name, config.name.as_str()),
-            config: Arc::new(config),
-            file,
+            binding: Binding::new(&cookie_name, file.name.as_str()),
+            config: Arc::new(effective.config.clone()),
+            effective,
+            file: Arc::clone(file),
             stored,
             overrides,
         }

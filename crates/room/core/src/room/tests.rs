@@ -379,6 +379,23 @@ fn a_queued_visitor_learns_the_reason() {
 }
 
 #[test]
+fn visitors_are_held_only_from_the_prequeue_to_the_start() {
+    let opens_at = START + DurationMs(30_000);
+    let mut pair = Pair::new(Rules {
+        opens_at: Some(opens_at),
+        holds_from: START + DurationMs(10_000),
+        ..rules(10, 100)
+    });
+    pair.admit();
+    pair.wait(10_000);
+    let (_, position) = pair.queue(None);
+    assert_eq!(position.reason, QueueReason::NotOpenYet { opens_at });
+    pair.wait(20_000);
+    pair.sync();
+    pair.admit();
+}
+
+#[test]
 fn passthrough_admits_and_counts_all_visitors() {
     let mut pair = Pair::new(Rules {
         queueing_method: QueueingMethod::Passthrough,

@@ -5,13 +5,16 @@ use std::sync::Arc;
 use crate::page::CustomPage;
 use anteroom_config::language::Language;
 use anteroom_config::overrides::RoomOverrides;
-use anteroom_config::{Config, Host, OriginOwner, PageTemplate, RoomConfig, RoomName};
+use anteroom_config::{
+    Config, EventName, EventNow, Host, OriginOwner, PageTemplate, RoomConfig, RoomName,
+};
 use anteroom_node::{Node, RoomHandle};
 use anteroom_proxy::upstream::{Group, Plan};
 use anteroom_room::id::VisitorId;
 use anteroom_room::queue_position::{HeldTurn, QueuePosition};
 use anteroom_room::time::Timestamp;
 use anteroom_room::visitor_code::VisitorCode;
+use anteroom_store::wire::waiting_status::ActiveEvent;
 use http::HeaderValue;
 
 use super::counters::{Counters, RoomCounters};
@@ -63,7 +66,8 @@ pub(super) struct RoomRoute {
     pub(super) name: HeaderValue,
     pub(super) bypass: BypassRules,
     pub(super) upstream: Upstream,
-    pub(super) template: Option<CustomPage>,
+    template: Option<CustomPage>,
+    event_templates: Vec<(EventName, CustomPage)>,
     pub(super) brand: Option<Brand>,
     pub(super) counters: Arc<RoomCounters>,
 }
@@ -84,6 +88,7 @@ struct RoomRouteDraft {
     bypass: BypassRules,
     upstream: Upstream,
     template: Option<CustomPage>,
+    event_templates: Vec<(EventName, CustomPage)>,
 }
 
 impl RouteTableDraft {
@@ -115,7 +120,7 @@ impl RoomRouteDraft {
         let bypass = compile(config)?;
         let group = plan.group(&config.origin_owner());
         let group = group.ok_or_else(|| vec![problem(config, "its origins are unknown")])?;
-        let template = template(config)?;
+        let (template, event_templates) = templates(config)?;
         let name = HeaderValue::from_str(config.name.as_str());
         let name = name.map_err(|_| vec![problem(config, "the name is not valid in a header")])?;
         Ok(Self {
@@ -125,6 +130,7 @@ impl RoomRouteDraft {
             bypass,
             upstream: upstream(group, config.page.language),
             template,
+            event_templates,
         })
     }
 }
@@ -186,7 +192,7 @@ impl RouteTable {
         let mut problems = Vec::new();
         for room in &config.rooms {
             problems.extend(compile(room).err().into_iter().flatten());
-            problems.extend(template(room).err().into_iter().flatten());
+            problems.extend(templates(room).err().into_iter().flatten());
         }
         routes(config, &mut problems);
         if problems.is_empty() {
@@ -264,7 +270,28 @@ impl RoomRoute {
             bypass: draft.bypass,
             upstream: draft.upstream,
             template: draft.template,
+            event_templates: draft.event_templates,
         }
+    }
+
+    /// Returns the operator's page at present: that of the active event, or that of the room.
+    pub(super) fn template(&self) -> Option<&CustomPage> {
+        let of_event = || {
+            let find = |event: &EventNow| {
+                let mut templates = self.event_templates.iter();
+                templates.position(|(name, _)| name.as_str() == event.name)
+            };
+            let found = self.room.with_event(find).flatten()?;
+            self.event_templates
+                .get(found)
+                .map(|(_, template)| template)
+        };
+        let of_event = if self.event_templates.is_empty() {
+            None
+        } else {
+            of_event()
+        };
+        of_event.or(self.template.as_ref())
     }
 
     /// Returns the language for the sender of these headers.
@@ -292,6 +319,10 @@ impl RoomRoute {
             config: self.room.config(),
             overrides: self.room.overrides(),
             admitted_last_minute: self.room.admitted_last_minute(),
+            event: self.room.with_event(|event| ActiveEvent {
+                ends_at: event.times.ends_at,
+                is_shuffled: event.is_shuffled,
+            }),
             now: self.room.wall_now(),
         }
     }
@@ -302,6 +333,7 @@ pub(super) struct CurrentRoom {
     pub(super) config: Arc<RoomConfig>,
     overrides: Arc<RoomOverrides>,
     admitted_last_minute: Option<u32>,
+    event: Option<ActiveEvent>,
     now: Timestamp,
 }
 
@@ -313,6 +345,7 @@ impl CurrentRoom {
             language,
             admitted_last_minute: self.admitted_last_minute,
             page: Some(&self.config.page),
+            event: self.event,
             ..WaitingView::new(name, &self.config.rules, position, self.now)
         };
         view.with_overrides(&self.overrides)
@@ -342,13 +375,34 @@ fn compile(config: &RoomConfig) -> Result<BypassRules, Vec<RoomProblem>> {
     })
 }
 
-fn template(config: &RoomConfig) -> Result<Option<CustomPage>, Vec<RoomProblem>> {
+/// Templates of a room: its own, and those of its events.
+type Templates = (Option<CustomPage>, Vec<(EventName, CustomPage)>);
+
+fn templates(config: &RoomConfig) -> Result<Templates, Vec<RoomProblem>> {
+    let own = template(config, config.page.template.as_ref());
+    let of_events = config.events.iter().map(|event| {
+        let template = template(config, event.values.template.as_ref())?;
+        Ok(template.map(|template| (event.name.clone(), template)))
+    });
+    let of_events: Vec<Result<_, Vec<RoomProblem>>> = of_events.collect();
+    if own.is_ok() && of_events.iter().all(Result::is_ok) {
+        let of_events = of_events.into_iter().flatten().flatten();
+        return Ok((own?, of_events.collect()));
+    }
+    let of_events = of_events.into_iter().filter_map(Result::err).flatten();
+    Err(own.err().into_iter().flatten().chain(of_events).collect())
+}
+
+fn template(
+    config: &RoomConfig,
+    template: Option<&PageTemplate>,
+) -> Result<Option<CustomPage>, Vec<RoomProblem>> {
     let problem = |line, message| RoomProblem {
         owner: Some(OriginOwner::Room(config.name.clone())),
         line,
         message,
     };
-    match &config.page.template {
+    match template {
         None => Ok(None),
         Some(PageTemplate::Html(html)) => CustomPage::new(html).map(Some).map_err(|mistakes| {
             let problems = mistakes.into_iter().map(|mistake| {

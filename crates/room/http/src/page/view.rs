@@ -7,7 +7,9 @@ use anteroom_room::queue_position::{HeldTurn, QueuePosition, QueueReason, WaitRa
 use anteroom_room::rules::{QueueingMethod, Rules};
 use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_room::visitor_code::VisitorCode;
-use anteroom_store::wire::waiting_status::{QueuePositionFacts, WaitingBody, reason_name};
+use anteroom_store::wire::waiting_status::{
+    ActiveEvent, QueuePositionFacts, WaitingBody, reason_name,
+};
 
 /// Facts from which the response to a waiting visitor is made.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -48,6 +50,8 @@ pub struct WaitingView<'a> {
     pub reference: Option<VisitorCode>,
     /// Settings of the page: title, noun, facts and so on.
     pub page: Option<&'a PageConfig>,
+    /// The active event of the room.
+    pub event: Option<ActiveEvent>,
 }
 
 /// Turn of a visitor who is admitted and has not entered yet.
@@ -102,6 +106,7 @@ impl<'a> WaitingView<'a> {
             host: "",
             reference: None,
             page: None,
+            event: None,
         }
     }
 
@@ -133,6 +138,7 @@ impl<'a> WaitingView<'a> {
             draw: self.draw,
             is_paused: self.is_paused,
             message: self.message(),
+            event: self.event,
             now: self.now,
         })
     }

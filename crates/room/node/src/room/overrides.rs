@@ -13,11 +13,12 @@ use std::time::Duration;
 use anteroom_config::overrides::{
     Actor, Log, OperatorCommand, PendingStopView, Record as _, RoomOverrides, RoomOverridesView,
 };
-use anteroom_config::{Changed, Problems, RoomConfig};
+use anteroom_config::{Problems, RoomConfig};
 use anteroom_room::id::VisitorId;
 use anteroom_room::room::Room;
 use anteroom_room::room::syncing::SYNC_PERIOD;
 use anteroom_room::room::view::View;
+use anteroom_room::rules::Rules;
 use anteroom_room::sync_loop::WaitDeadline;
 use anteroom_room::time::Timestamp;
 use anteroom_store::{ChangeError, OverrideFeed, OverrideListener, StoreError, SyncError, chain};
@@ -25,8 +26,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::shared_sync::visitor_timeout;
-use super::wall_time::in_room_time;
-use super::{RoomHandle, Settings};
+use super::{RoomHandle, Settings, events};
 
 /// Greatest age of overrides in a decision about a new visitor.
 const FRESH: Duration = Duration::from_secs(1);
@@ -81,27 +81,6 @@ impl OverrideState {
     }
 }
 
-/// Settings from the file and overrides.
-impl Settings {
-    /// Returns the settings before any overrides are known.
-    pub(super) fn of_file(file: Arc<RoomConfig>) -> Self {
-        let none: Arc<RoomOverrides> = Arc::default();
-        let changed = none.applied_to(&file);
-        Self::of(changed, file, Arc::clone(&none), none)
-    }
-
-    pub(super) fn of(
-        changed: Changed,
-        file: Arc<RoomConfig>,
-        stored: Arc<RoomOverrides>,
-        overrides: Arc<RoomOverrides>,
-    ) -> Self {
-        let mut config = changed.config;
-        config.rules.queue_all |= overrides.pause.is_some();
-        Self::new(config, file, stored, overrides)
-    }
-}
-
 impl RoomHandle {
     /// Returns the overrides in effect.
     #[must_use]
@@ -124,7 +103,7 @@ impl RoomHandle {
         let held = PendingStopView::of(&self.held.stops(), self.held.is_kept());
         RoomOverridesView {
             held,
-            ..RoomOverridesView::of(&settings.overrides, &settings.file)
+            ..RoomOverridesView::of(&settings.overrides, &settings.file, &settings.effective)
         }
     }
 
@@ -254,22 +233,35 @@ impl RoomHandle {
     /// Puts settings into effect at once. The caller has locked `changing`.
     pub(super) fn apply_settings(&self, file: Arc<RoomConfig>, stored: Arc<RoomOverrides>) {
         let held = self.held.stops();
-        let overrides = if held.is_empty() {
-            Arc::clone(&stored)
+        let mut overrides = if held.is_empty() {
+            RoomOverrides::clone(&stored)
         } else {
-            Arc::new(held.applied_over(&stored, &file))
+            held.applied_over(&stored, &file)
         };
-        let changed = overrides.applied_to(&file);
-        for problem in &changed.problems {
+        let clock = &*self.shared.clock;
+        let mut latches = self.latches.lock();
+        latches.adopt(&stored.events);
+        overrides.events = latches.clone();
+        let mut settings = Settings::of(&file, stored, Arc::new(overrides), clock.wall());
+        for problem in &settings.effective.problems {
             tracing::error!("{problem}; the override does not match the file and is ignored");
         }
-        let settings = Settings::of(changed, file, stored, overrides);
-        let rules = in_room_time(settings.config.rules, &*self.shared.clock);
+        events::latch(&mut latches, &settings.effective, clock);
+        let wanted = events::in_room_time(&settings.effective, &latches, clock);
+        drop(latches);
         let is_other_rules = {
             let mut room = self.room.lock();
+            let now = clock.now();
+            let rules = wanted.in_force(room.rules(), room.people_waiting(), now);
+            Arc::make_mut(&mut settings.config).rules = Rules {
+                // People read wall-clock time.
+                opens_at: settings.effective.config.rules.opens_at,
+                holds_from: settings.effective.config.rules.holds_from,
+                ..rules
+            };
             let is_other = *room.rules() != rules;
             if is_other {
-                room.handle_rules(rules, self.shared.clock.now());
+                room.handle_rules(rules, now);
                 self.view.store(Arc::new(View::of(&room)));
             }
             is_other

@@ -78,11 +78,18 @@ impl RoomHandle {
         self.refresh_overrides().await;
         let history = self.history().await;
         let stats = self.stats();
-        let config = self.config();
+        let settings = self.settings.load();
+        let config = &settings.config;
+        let mut rules = config.rules;
+        // The times of an event that is near are not those of a closed room.
+        rules.opens_at = rules
+            .opens_at
+            .filter(|_| rules.holds_from <= self.wall_now());
+        let effective = &settings.effective;
         let snapshot = &stats.snapshot;
         StateFacts {
             room: config.name.clone(),
-            rules: config.rules,
+            rules,
             suspended: config.suspended,
             shown: self.shown(),
             active_users: snapshot.active,
@@ -104,6 +111,8 @@ impl RoomHandle {
             closed_by: snapshot.closed_by,
             degraded: stats.degraded,
             is_root_store_unavailable: self.is_root_store_unavailable(),
+            event: effective.event.clone(),
+            next_event: effective.next.clone(),
         }
     }
 }

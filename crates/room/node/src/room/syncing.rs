@@ -16,7 +16,6 @@ use tokio::sync::watch;
 use tokio::time::sleep_until;
 
 use super::RoomHandle;
-use super::wall_time::{self, in_room_time};
 
 /// Messages in flight between this room and its stores.
 #[derive(Default)]
@@ -124,7 +123,6 @@ impl RoomHandle {
             self.rounds.publish(sync_loop.round());
             match action {
                 Action::Sync(sync) => {
-                    self.follow_wall_clock();
                     self.report_good_responses();
                     messages.sync = Some(Box::pin(self.sync(sync, false)));
                 }
@@ -318,26 +316,6 @@ impl RoomHandle {
                 "store unavailable: the room admits from its lease and then nobody; {remedy}"
             );
         }
-    }
-
-    /// Keeps opening times at their wall-clock time when the wall clock is stepped.
-    fn follow_wall_clock(&self) {
-        // Without the lock, rules that are being replaced could come back.
-        let _turn = self.changing.lock();
-        let configured = self.settings.load().config.rules;
-        if configured.opens_at.is_none() {
-            return;
-        }
-        let rules = in_room_time(configured, &*self.shared.clock);
-        self.locked(|room, now| {
-            let difference = match (room.rules().opens_at, rules.opens_at) {
-                (Some(present), Some(wanted)) => present.0.abs_diff(wanted.0),
-                _ => 0,
-            };
-            if difference > wall_time::TOLERANCE.0 {
-                room.handle_rules(rules, now);
-            }
-        });
     }
 }
 

@@ -3,7 +3,6 @@
 //! No decision is made here. Seats and leases have room time only.
 
 use anteroom_room::queue_position::{Loss, QueuePosition, QueueReason};
-use anteroom_room::rules::Rules;
 use anteroom_room::time::{DurationMs, Timestamp};
 
 use crate::clock::NodeClock;
@@ -11,13 +10,6 @@ use crate::clock::NodeClock;
 /// Difference of the clocks above which a time is converted. Two clocks cannot be read at once, so
 /// below it a conversion would make times jitter. That is worse than a time that is a little off.
 pub(super) const TOLERANCE: DurationMs = DurationMs(500);
-
-/// Converts the opening time, which operators write in wall-clock time.
-pub(super) fn in_room_time(rules: Rules, clock: &dyn NodeClock) -> Rules {
-    let (wall, room) = (clock.wall(), clock.now());
-    let opens_at = rules.opens_at.map(|at| converted(at, wall, room));
-    Rules { opens_at, ..rules }
-}
 
 /// Converts the times that visitors read to wall-clock time.
 pub(super) fn in_wall_time(mut position: QueuePosition, clock: &dyn NodeClock) -> QueuePosition {

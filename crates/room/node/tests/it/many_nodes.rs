@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod deployment;
+mod events;
 mod overrides;
 mod turn_waits;
 

@@ -12,10 +12,10 @@ use anteroom_room::sync::ClosedBy;
 use anteroom_room::time::{DurationMs, Minute, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use anteroom_config::RoomName;
 use anteroom_config::overrides::{PendingStopView, RoomOverridesView, ValueView};
 use anteroom_config::time_text::{rfc3339_millis, rfc3339_secs};
 use anteroom_config::words;
+use anteroom_config::{EventNow, RoomName};
 
 /// Name of the part of the limit that no data center has used. No data center may have this name.
 pub const ANYWHERE: &str = "Anywhere";
@@ -59,6 +59,10 @@ pub struct StateFacts {
     pub degraded: Option<QueueReason>,
     /// Whether the store of the root ledger is unavailable.
     pub is_root_store_unavailable: bool,
+    /// The active event; `None` if there is none.
+    pub event: Option<EventNow>,
+    /// The next event; `None` if there is none.
+    pub next_event: Option<EventNow>,
 }
 
 /// Cause of a time in which a ledger grants no slots.
@@ -177,9 +181,48 @@ pub struct RoomState {
     /// Whether the replying node cannot reach the store of the root ledger.
     #[serde(default, rename = "rootStoreUnavailable")]
     pub is_root_store_unavailable: bool,
+    /// The active event; `null` = there is none.
+    #[serde(default)]
+    pub event: Option<EventState>,
+    /// The next event; `null` = there is none.
+    #[serde(default)]
+    pub next_event: Option<EventState>,
     /// Origins of the room, as the replying node sees them; empty without a proxy.
     #[serde(default)]
     pub origins: Vec<OriginState>,
+}
+
+/// Event of a room, as one node sees it.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventState {
+    /// Name.
+    pub name: String,
+    /// `upcoming`, `prequeue` or `running`.
+    pub phase: String,
+    /// Time from which new visitors are queued for the start (RFC 3339); `null` = they are not.
+    pub prequeue_starts_at: Option<String>,
+    /// Start (RFC 3339).
+    pub starts_at: String,
+    /// End (RFC 3339); `null` = it has none.
+    pub ends_at: Option<String>,
+    /// Milliseconds until its phase ends, by the replying node's clock; `null` = it does not.
+    pub changes_in_ms: Option<u64>,
+}
+
+impl EventState {
+    fn of(event: &EventNow) -> Self {
+        let times = &event.times;
+        let has_prequeue = times.prequeue_at < times.starts_at;
+        Self {
+            name: event.name.clone(),
+            phase: event.phase.name().to_owned(),
+            prequeue_starts_at: has_prequeue.then(|| rfc3339_millis(times.prequeue_at)),
+            starts_at: rfc3339_millis(times.starts_at),
+            ends_at: times.ends_at.map(rfc3339_millis),
+            changes_in_ms: None,
+        }
+    }
 }
 
 /// Origin of a room, as one node sees it.
@@ -246,6 +289,8 @@ impl From<&StateFacts> for RoomState {
             override_version: shown.version,
             held_commands: shown.held.clone(),
             is_root_store_unavailable: facts.is_root_store_unavailable,
+            event: facts.event.as_ref().map(EventState::of),
+            next_event: facts.next_event.as_ref().map(EventState::of),
             origins: Vec::new(),
         }
     }
@@ -298,6 +343,8 @@ mod tests {
             closed_by: None,
             degraded: None,
             is_root_store_unavailable: false,
+            event: None,
+            next_event: None,
         }
     }
 
@@ -342,6 +389,8 @@ mod tests {
             "overrides": {},
             "overrideVersion": 0,
             "rootStoreUnavailable": false,
+            "event": null,
+            "nextEvent": null,
             "origins": [],
         });
         assert_eq!(body(&facts()), expected);

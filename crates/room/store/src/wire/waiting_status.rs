@@ -41,8 +41,19 @@ pub struct QueuePositionFacts<'a> {
     pub is_paused: bool,
     /// Operator's message to waiting visitors.
     pub message: Option<&'a str>,
+    /// The active event.
+    pub event: Option<ActiveEvent>,
     /// Present room time.
     pub now: Timestamp,
+}
+
+/// Event that a waiting visitor reads about.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ActiveEvent {
+    /// End; `None` if it has none.
+    pub ends_at: Option<Timestamp>,
+    /// Whether those who come in the prequeue enter in random order.
+    pub is_shuffled: bool,
 }
 
 /// Body of the response.
@@ -94,19 +105,20 @@ pub struct CfWaitingRoom {
     pub is_passthrough_queue: bool,
     /// Whether the method is `reject`.
     pub is_reject_queue: bool,
-    /// Whether the room has not opened yet. An opening has no end, so `false` afterwards.
+    /// Whether an event is active, or the room has not opened yet. An opening has no end, so `false`
+    /// afterwards.
     pub is_event_active: bool,
-    /// Equal to [`is_event_active`](Self::is_event_active).
+    /// Whether the visitor waits for the start of an event, or for the opening.
     pub is_event_prequeueing: bool,
     /// Whole minutes, rounded up, at least 1 while the room has not opened.
     pub time_until_event_start: u64,
     /// [`time_until_event_start`](Self::time_until_event_start) in English.
     pub time_until_event_start_formatted: Cow<'static, str>,
-    /// Constant 0: an opening has no end.
+    /// Whole minutes, rounded up, at least 1; 0 without an active event, or if it has no end.
     pub time_until_event_end: u64,
-    /// Constant `unavailable`.
+    /// [`time_until_event_end`](Self::time_until_event_end) in English.
     pub time_until_event_end_formatted: Cow<'static, str>,
-    /// Whether those who wait for the opening get a random order.
+    /// Whether those who wait for the start or the opening get a random order.
     pub shuffle_at_event_start: bool,
     /// Constant empty text: there is no such challenge here.
     pub turnstile: Cow<'static, str>,
@@ -133,12 +145,23 @@ impl From<QueuePositionFacts<'_>> for WaitingBody {
 
 impl From<QueuePositionFacts<'_>> for CfWaitingRoom {
     fn from(facts: QueuePositionFacts<'_>) -> Self {
-        let QueuePositionFacts { position, now, .. } = facts;
+        let QueuePositionFacts {
+            position,
+            now,
+            event,
+            ..
+        } = facts;
         let method = facts.queueing_method;
         let wait = WaitTexts::new(position.wait, method);
         let until_start = match position.reason {
             QueueReason::NotOpenYet { opens_at } => Some(minutes(opens_at.since(now))),
             _ => None,
+        };
+        let ends_at = event.and_then(|event| event.ends_at);
+        let until_end = ends_at.map(|at| minutes(at.since(now)));
+        let in_words = |span: Option<u64>| match span {
+            Some(span) => Cow::Owned(minutes_in_words(span)),
+            None => Cow::Borrowed(UNAVAILABLE),
         };
         Self {
             in_waiting_room: true,
@@ -160,16 +183,16 @@ impl From<QueuePositionFacts<'_>> for CfWaitingRoom {
             is_random_queue: method == QueueingMethod::Random,
             is_passthrough_queue: method == QueueingMethod::Passthrough,
             is_reject_queue: method == QueueingMethod::Reject,
-            is_event_active: until_start.is_some(),
+            is_event_active: until_start.is_some() || event.is_some(),
             is_event_prequeueing: until_start.is_some(),
             time_until_event_start: until_start.unwrap_or(0),
-            time_until_event_start_formatted: until_start
-                .map_or(Cow::Borrowed(UNAVAILABLE), |minutes| {
-                    minutes_in_words(minutes).into()
-                }),
-            time_until_event_end: 0,
-            time_until_event_end_formatted: UNAVAILABLE.into(),
-            shuffle_at_event_start: until_start.is_some() && facts.draw,
+            time_until_event_start_formatted: in_words(until_start),
+            time_until_event_end: until_end.unwrap_or(0),
+            time_until_event_end_formatted: in_words(until_end),
+            shuffle_at_event_start: match event {
+                Some(event) => event.is_shuffled,
+                None => until_start.is_some() && facts.draw,
+            },
             turnstile: "".into(),
             infinite_queue: false,
             position: position.people_ahead.map(|ahead| u64::from(ahead) + 1),

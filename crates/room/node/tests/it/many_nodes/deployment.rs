@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use anteroom_config::Config;
@@ -23,19 +24,30 @@ pub(crate) const FAR: Duration = Duration::from_millis(35);
 /// Delay in one direction between a node and its data center's store.
 pub(crate) const NEAR: Duration = Duration::from_micros(100);
 
-/// Tokio's paused clock, which advances only while all tasks wait.
+/// Tokio's paused clock, which advances only while all tasks wait. Its wall clock may be stepped.
 #[derive(Debug)]
-pub(crate) struct VirtualClock(Instant);
+pub(crate) struct VirtualClock {
+    started: Instant,
+    wall_ahead_ms: AtomicI64,
+}
 
 impl VirtualClock {
     fn start() -> Arc<Self> {
-        Arc::new(Self(Instant::now()))
+        Arc::new(Self {
+            started: Instant::now(),
+            wall_ahead_ms: AtomicI64::new(0),
+        })
+    }
+
+    /// Steps the wall clock.
+    pub(crate) fn step_wall(&self, ms: i64) {
+        self.wall_ahead_ms.fetch_add(ms, Ordering::Relaxed);
     }
 }
 
 impl Clock for VirtualClock {
     fn now(&self) -> Timestamp {
-        let elapsed = self.0.elapsed().as_millis();
+        let elapsed = self.started.elapsed().as_millis();
         Timestamp(START + u64::try_from(elapsed).unwrap())
     }
 
@@ -44,7 +56,8 @@ impl Clock for VirtualClock {
 
 impl NodeClock for VirtualClock {
     fn wall(&self) -> Timestamp {
-        self.now()
+        let ahead = self.wall_ahead_ms.load(Ordering::Relaxed);
+        Timestamp(self.now().0.wrapping_add_signed(ahead))
     }
 
     fn slew(&self) {}

@@ -25,6 +25,7 @@ fn facts() -> QueuePositionFacts<'static> {
         draw: false,
         is_paused: false,
         message: None,
+        event: None,
         now: NOW,
     }
 }
@@ -212,4 +213,38 @@ fn a_body_survives_a_round_trip() {
     let body = WaitingBody::from(facts());
     let text = serde_json::to_string(&body).unwrap();
     assert_eq!(serde_json::from_str::<WaitingBody>(&text).unwrap(), body);
+}
+
+#[test]
+fn an_event_is_active_in_its_prequeue_and_until_its_end() {
+    let mut facts = facts();
+    facts.event = Some(ActiveEvent {
+        ends_at: Some(NOW + DurationMs(3_600_000)),
+        is_shuffled: true,
+    });
+    let running = json!({
+        "isEventActive": true,
+        "timeUntilEventEnd": 60,
+        "timeUntilEventEndFormatted": "1 hour",
+        "shuffleAtEventStart": true,
+    });
+    check(facts, &running);
+
+    facts.event = Some(ActiveEvent {
+        ends_at: None,
+        is_shuffled: false,
+    });
+    check(facts, &json!({"isEventActive": true}));
+
+    facts.position.reason = QueueReason::NotOpenYet {
+        opens_at: NOW + DurationMs(600_000),
+    };
+    let prequeue = json!({
+        "isEventActive": true,
+        "isEventPrequeueing": true,
+        "timeUntilEventStart": 10,
+        "timeUntilEventStartFormatted": "10 minutes",
+        "reason": "not_open_yet",
+    });
+    check(facts, &prequeue);
 }

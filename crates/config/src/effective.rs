@@ -1,0 +1,242 @@
+//! Settings that hold in a room at a moment: one pure function of the file, the events, the
+//! overrides and the time.
+//!
+//! Everything that decides by settings or shows them uses it. Later layers win value by value: the
+//! room, its active event, what operators set. `suspended`, a pause, `queue_all` and the prequeue
+//! of an event stand above all values.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use anteroom_room::event::{EventPhase, EventTimes};
+use anteroom_room::rules::Limits;
+use anteroom_room::time::{DurationMs, Timestamp};
+use serde_json::Value;
+
+use crate::model::{EventName, RoomConfig, RoomEvent};
+use crate::overrides::RoomOverrides;
+use crate::{Changed, Problem};
+
+/// Time before a prequeue at which the room takes over its times. Then each room ends its free
+/// entry by itself, at the very moment.
+const AHEAD: DurationMs = DurationMs::from_secs(60);
+
+/// Settings that hold in a room at a moment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Effective {
+    /// The configuration, with all layers. Its times are wall-clock times.
+    pub config: RoomConfig,
+    /// Values of the keys that may be changed while the room runs, without the times of events.
+    pub values: BTreeMap<&'static str, Value>,
+    /// Keys whose value the active event sets; operators may have set another one.
+    pub of_event: BTreeSet<&'static str>,
+    /// The active event; `None` if there is none.
+    pub event: Option<EventNow>,
+    /// The next event; `None` if there is none.
+    pub next: Option<EventNow>,
+    /// The event that the times of opening are of; `None` if the room has none.
+    pub doors: Option<EventNow>,
+    /// Events that have begun, with their phases.
+    pub begun: Vec<EventNow>,
+    /// Time at which the settings change by themselves; `None` = never.
+    pub next_change_at: Option<Timestamp>,
+    /// Mistakes in values that operators set; such values have no effect.
+    pub problems: Vec<Problem>,
+}
+
+/// Event at a moment.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct EventNow {
+    /// Name; `opening` for the `opens_at` of a room.
+    pub name: String,
+    /// Phase.
+    pub phase: EventPhase,
+    /// Times, by the wall clock.
+    pub times: EventTimes,
+    /// Whether those who come in the prequeue enter in random order.
+    pub is_shuffled: bool,
+}
+
+/// Returns the settings of a room at `now`, by the wall clock.
+#[must_use]
+pub fn effective(file: &RoomConfig, overrides: &RoomOverrides, now: Timestamp) -> Effective {
+    let phase_of = |name: &str, times: &EventTimes| {
+        let latched = overrides.events.phase(name, times.starts_at);
+        times.phase(latched, now)
+    };
+    let events: Vec<(&RoomEvent, EventNow)> = file
+        .events
+        .iter()
+        .filter(|event| !event.is_suspended)
+        .map(|event| {
+            (
+                event,
+                EventNow::of(event, phase_of(event.name.as_str(), &event.times)),
+            )
+        })
+        .collect();
+    let active = events.iter().find(|(_, event)| event.phase.is_active());
+    let mut changes: Vec<Timestamp> = Vec::new();
+    let layered = match active {
+        Some((event, event_now)) => {
+            let mut layered = event.applied_to(file);
+            if event_now.phase == EventPhase::Running {
+                changes.extend(event.apply_steps(&mut layered, now));
+            }
+            layered
+        }
+        None => file.clone(),
+    };
+    let of_event = differing(file, &layered);
+    let Changed {
+        mut config,
+        problems,
+    } = layered.with_values(&overrides.values);
+    let values = config.values();
+    config.rules.queue_all |= overrides.pause.is_some();
+    let opening = config.rules.opens_at.map(|starts_at| {
+        let times = EventTimes {
+            prequeue_at: Timestamp::ZERO,
+            starts_at,
+            ends_at: None,
+        };
+        EventNow {
+            name: EventName::OPENING.to_owned(),
+            phase: phase_of(EventName::OPENING, &times),
+            times,
+            is_shuffled: config.rules.draw,
+        }
+    });
+    let events: Vec<EventNow> = events.into_iter().map(|(_, event)| event).collect();
+    let all = || events.iter().chain(&opening);
+    changes.extend(all().filter_map(EventNow::changes_at));
+    changes.extend(all().filter_map(|event| event.takes_doors_at(now)));
+    let is_closed = |event: &&EventNow| event.phase < EventPhase::Running;
+    let doors = opening.as_ref().filter(is_closed).or_else(|| {
+        let nearest = doors(&events, now);
+        nearest.or(opening.as_ref())
+    });
+    let doors = doors.cloned();
+    if let Some(doors) = &doors {
+        config.rules.opens_at = Some(doors.times.starts_at);
+        config.rules.holds_from = doors.times.prequeue_at;
+        config.rules.draw = doors.is_shuffled;
+    }
+    Effective {
+        values,
+        of_event,
+        event: events.iter().find(|event| event.phase.is_active()).cloned(),
+        next: next(&events).cloned(),
+        begun: all().filter(|event| event.has_begun()).cloned().collect(),
+        doors,
+        config,
+        next_change_at: changes.into_iter().min(),
+        problems,
+    }
+}
+
+/// Returns the event whose times the room has: the active one, the next one if it is near, or the
+/// last one. Its order holds on for those who still wait.
+fn doors(events: &[EventNow], now: Timestamp) -> Option<&EventNow> {
+    let active = events.iter().find(|event| event.phase.is_active());
+    let near = || next(events).filter(|event| event.times.prequeue_at <= now + AHEAD);
+    let last = || {
+        let over = events
+            .iter()
+            .filter(|event| event.phase == EventPhase::Over);
+        over.max_by_key(|event| event.times.starts_at)
+    };
+    active.or_else(near).or_else(last)
+}
+
+fn next(events: &[EventNow]) -> Option<&EventNow> {
+    let upcoming = events
+        .iter()
+        .filter(|event| event.phase == EventPhase::Upcoming);
+    upcoming.min_by_key(|event| event.times.prequeue_at)
+}
+
+/// Returns the keys whose values differ.
+fn differing(file: &RoomConfig, layered: &RoomConfig) -> BTreeSet<&'static str> {
+    let before = file.values();
+    let mut keys = layered.values();
+    keys.retain(|key, value| before.get(key) != Some(value));
+    keys.into_keys().collect()
+}
+
+impl EventNow {
+    fn of(event: &RoomEvent, phase: EventPhase) -> Self {
+        Self {
+            name: event.name.to_string(),
+            phase,
+            times: event.times,
+            is_shuffled: event.is_shuffled,
+        }
+    }
+
+    /// Whether it has a phase that must not go back. A room is closed before its opening anyway.
+    fn has_begun(&self) -> bool {
+        let is_opening = self.name == EventName::OPENING;
+        match self.phase {
+            EventPhase::Upcoming => false,
+            EventPhase::Prequeue => !is_opening,
+            EventPhase::Running | EventPhase::Over => true,
+        }
+    }
+
+    /// Returns the time at which its phase ends.
+    fn changes_at(&self) -> Option<Timestamp> {
+        self.times.phase_ends_at(self.phase)
+    }
+
+    /// Returns the time at which the room takes over the times of an event, if that is ahead.
+    fn takes_doors_at(&self, now: Timestamp) -> Option<Timestamp> {
+        let at = self.times.prequeue_at - AHEAD;
+        (self.phase == EventPhase::Upcoming && now < at).then_some(at)
+    }
+}
+
+impl RoomEvent {
+    /// Returns the room with the values of the event, before its first step.
+    pub(crate) fn applied_to(&self, room: &RoomConfig) -> RoomConfig {
+        let values = &self.values;
+        let mut room = room.clone();
+        let rules = &mut room.rules;
+        if let Some(limits) = values.limits {
+            rules.limits = limits;
+        }
+        if let Some(method) = values.queueing_method {
+            rules.queueing_method = method;
+        }
+        if let Some(duration) = values.session_duration {
+            rules.session_duration = duration;
+        }
+        if let Some(renewal) = values.session_renewal {
+            rules.session_renewal = renewal;
+        }
+        if let Some(template) = &values.template {
+            room.page.template = Some(template.clone());
+        }
+        room
+    }
+
+    /// Applies the steps that are due. Returns the time of the next one.
+    fn apply_steps(&self, room: &mut RoomConfig, now: Timestamp) -> Option<Timestamp> {
+        let starts_at = self.times.starts_at;
+        let is_due = |after: DurationMs| starts_at + after <= now;
+        for step in self.steps.iter().take_while(|step| is_due(step.after)) {
+            let limits = room.rules.limits;
+            room.rules.limits = Limits {
+                total_active_users: step.total_active_users.unwrap_or(limits.total_active_users),
+                new_users_per_minute: step
+                    .new_users_per_minute
+                    .unwrap_or(limits.new_users_per_minute),
+            };
+        }
+        let mut steps = self.steps.iter();
+        let next = steps.find(|step| !is_due(step.after))?;
+        Some(starts_at + next.after)
+    }
+}
+
+#[cfg(test)]
+mod tests;
