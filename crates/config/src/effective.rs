@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anteroom_room::event::{EventPhase, EventTimes};
-use anteroom_room::rules::Limits;
+use anteroom_room::rules::{Limits, QueueingMethod, Rules};
 use anteroom_room::time::{DurationMs, Timestamp};
 use serde_json::Value;
 
@@ -35,6 +35,10 @@ pub struct Effective {
     pub next: Option<EventNow>,
     /// The event that the times of opening are of; `None` if the room has none.
     pub doors: Option<EventNow>,
+    /// The shuffled event before it, whose order holds for those who still wait.
+    pub earlier_draw: Option<EventNow>,
+    /// Rules of the event that ended last: those who wait since then enter under them.
+    pub last_rules: Option<Rules>,
     /// Events that have begun, with their phases.
     pub begun: Vec<EventNow>,
     /// Time at which the settings change by themselves; `None` = never.
@@ -59,93 +63,113 @@ pub struct EventNow {
 /// Returns the settings of a room at `now`, by the wall clock.
 #[must_use]
 pub fn effective(file: &RoomConfig, overrides: &RoomOverrides, now: Timestamp) -> Effective {
-    let phase_of = |name: &str, times: &EventTimes| {
-        let latched = overrides.events.phase(name, times.starts_at);
-        times.phase(latched, now)
-    };
     let events: Vec<(&RoomEvent, EventNow)> = file
         .events
         .iter()
         .filter(|event| !event.is_suspended)
-        .map(|event| {
-            (
-                event,
-                EventNow::of(event, phase_of(event.name.as_str(), &event.times)),
-            )
-        })
+        .map(|event| (event, EventNow::of(event, overrides, now)))
         .collect();
-    let active = events.iter().find(|(_, event)| event.phase.is_active());
-    let mut changes: Vec<Timestamp> = Vec::new();
-    let layered = match active {
-        Some((event, event_now)) => {
-            let mut layered = event.applied_to(file);
-            if event_now.phase == EventPhase::Running {
-                changes.extend(event.apply_steps(&mut layered, now));
-            }
-            layered
-        }
-        None => file.clone(),
-    };
+    let (layered, next_step_at) = with_active(file, &events, now);
     let of_event = differing(file, &layered);
+    let last_rules = last_rules(file, &events);
     let Changed {
         mut config,
         problems,
     } = layered.with_values(&overrides.values);
     let values = config.values();
     config.rules.queue_all |= overrides.pause.is_some();
-    let opening = config.rules.opens_at.map(|starts_at| {
-        let times = EventTimes {
-            prequeue_at: Timestamp::ZERO,
-            starts_at,
-            ends_at: None,
-        };
-        EventNow {
-            name: EventName::OPENING.to_owned(),
-            phase: phase_of(EventName::OPENING, &times),
-            times,
-            is_shuffled: config.rules.draw,
-        }
-    });
+    let opening = opening(&config, overrides, now);
     let events: Vec<EventNow> = events.into_iter().map(|(_, event)| event).collect();
     let all = || events.iter().chain(&opening);
-    changes.extend(all().filter_map(EventNow::changes_at));
-    changes.extend(all().filter_map(|event| event.takes_doors_at(now)));
-    let is_closed = |event: &&EventNow| event.phase < EventPhase::Running;
-    let doors = opening.as_ref().filter(is_closed).or_else(|| {
-        let nearest = doors(&events, now);
-        nearest.or(opening.as_ref())
-    });
-    let doors = doors.cloned();
+    let phases = all().filter_map(EventNow::changes_at);
+    let changes = phases.chain(all().filter_map(|event| event.takes_doors_at(now)));
+    let next_change_at = changes.chain(next_step_at).min();
+    let doors = doors(opening.as_ref(), &events, now).cloned();
+    let earlier_draw = all()
+        .filter(|event| event.is_shuffled && event.phase >= EventPhase::Running)
+        .filter(|event| Some(*event) != doors.as_ref())
+        .max_by_key(|event| event.times.starts_at)
+        .cloned();
     if let Some(doors) = &doors {
         config.rules.opens_at = Some(doors.times.starts_at);
         config.rules.holds_from = doors.times.prequeue_at;
         config.rules.draw = doors.is_shuffled;
     }
+    let active = events.iter().find(|event| event.phase.is_active());
+    let begun = all().filter(|event| event.has_begun());
     Effective {
         values,
         of_event,
-        event: events.iter().find(|event| event.phase.is_active()).cloned(),
+        event: active.cloned(),
         next: next(&events).cloned(),
-        begun: all().filter(|event| event.has_begun()).cloned().collect(),
+        begun: begun.cloned().collect(),
         doors,
+        earlier_draw,
+        last_rules,
         config,
-        next_change_at: changes.into_iter().min(),
+        next_change_at,
         problems,
     }
 }
 
-/// Returns the event whose times the room has: the active one, the next one if it is near, or the
-/// last one. Its order holds on for those who still wait.
-fn doors(events: &[EventNow], now: Timestamp) -> Option<&EventNow> {
-    let active = events.iter().find(|event| event.phase.is_active());
+/// Returns the room with the values of its active event, and the time of the next step.
+fn with_active(
+    file: &RoomConfig,
+    events: &[(&RoomEvent, EventNow)],
+    now: Timestamp,
+) -> (RoomConfig, Option<Timestamp>) {
+    let active = events.iter().find(|(_, event)| event.phase.is_active());
+    let Some((event, event_now)) = active else {
+        return (file.clone(), None);
+    };
+    let mut room = event.applied_to(file);
+    let is_running = event_now.phase == EventPhase::Running;
+    let next_step_at = is_running.then(|| event.apply_steps(&mut room, now));
+    (room, next_step_at.flatten())
+}
+
+/// Returns the rules of the event that ended last, with all of its steps.
+fn last_rules(file: &RoomConfig, events: &[(&RoomEvent, EventNow)]) -> Option<Rules> {
+    let over = events
+        .iter()
+        .filter(|(_, event)| event.phase == EventPhase::Over);
+    let (event, _) = over.max_by_key(|(_, event)| event.times.starts_at)?;
+    let mut room = event.applied_to(file);
+    event.apply_steps(&mut room, Timestamp::NEVER);
+    Some(room.rules)
+}
+
+/// Returns the event that `opens_at` of a room stands for.
+fn opening(config: &RoomConfig, overrides: &RoomOverrides, now: Timestamp) -> Option<EventNow> {
+    let times = EventTimes {
+        prequeue_at: Timestamp::ZERO,
+        starts_at: config.rules.opens_at?,
+        ends_at: None,
+    };
+    let name = EventName::OPENING;
+    Some(EventNow {
+        name: name.to_owned(),
+        phase: times.phase(overrides.events.phase(name, &times), now),
+        times,
+        is_shuffled: config.rules.draw,
+    })
+}
+
+/// Returns the event whose times the room has: the one that visitors wait for, the next one if it
+/// is near, or the one that started last. Its order holds on for those who still wait.
+fn doors<'a>(
+    opening: Option<&'a EventNow>,
+    events: &'a [EventNow],
+    now: Timestamp,
+) -> Option<&'a EventNow> {
+    let all = || opening.into_iter().chain(events);
+    let ahead = || all().find(|event| event.phase == EventPhase::Prequeue);
     let near = || next(events).filter(|event| event.times.prequeue_at <= now + AHEAD);
     let last = || {
-        let over = events
-            .iter()
-            .filter(|event| event.phase == EventPhase::Over);
-        over.max_by_key(|event| event.times.starts_at)
+        let started = all().filter(|event| event.phase >= EventPhase::Running);
+        started.max_by_key(|event| event.times.starts_at)
     };
-    active.or_else(near).or_else(last)
+    ahead().or_else(near).or_else(last)
 }
 
 fn next(events: &[EventNow]) -> Option<&EventNow> {
@@ -164,10 +188,11 @@ fn differing(file: &RoomConfig, layered: &RoomConfig) -> BTreeSet<&'static str> 
 }
 
 impl EventNow {
-    fn of(event: &RoomEvent, phase: EventPhase) -> Self {
+    fn of(event: &RoomEvent, overrides: &RoomOverrides, now: Timestamp) -> Self {
+        let latched = overrides.events.phase(event.name.as_str(), &event.times);
         Self {
             name: event.name.to_string(),
-            phase,
+            phase: event.times.phase(latched, now),
             times: event.times,
             is_shuffled: event.is_shuffled,
         }
@@ -213,6 +238,8 @@ impl RoomEvent {
         if let Some(renewal) = values.session_renewal {
             rules.session_renewal = renewal;
         }
+        // A draw of the room needs an order.
+        rules.draw &= rules.queueing_method == QueueingMethod::Fifo;
         if let Some(template) = &values.template {
             room.page.template = Some(template.clone());
         }

@@ -1,6 +1,6 @@
 //! Layers of settings, against a naive model of what holds when.
 
-use anteroom_room::rules::QueueingMethod;
+use anteroom_room::rules::Draw;
 use anteroom_room::split_mix::SplitMix;
 use serde_json::json;
 
@@ -87,7 +87,11 @@ fn new_visitors_are_held_from_the_prequeue_to_the_start() {
         assert_eq!(ahead, is_held.then_some(TEN), "{minutes}");
     }
     // The room knows the times before they come, and keeps the order of the draw after the end.
-    let drawn = Some((after_ten(-30), TEN));
+    let drawn = Some(Draw {
+        from: after_ten(-30),
+        until: TEN,
+        name: Timestamp::ZERO,
+    });
     for (minutes, expected) in [
         (-32, None),
         (-31, drawn),
@@ -167,13 +171,14 @@ fn what_an_operator_set_wins_over_the_event() {
 #[test]
 fn a_latched_phase_outlives_a_clock_that_steps_back() {
     let room = sale("total_active_users = 500\nnew_users_per_minute = 300\n");
+    let times = &room.events[0].times;
     let mut overrides = RoomOverrides::default();
     let latch = EventLatch::new(EventPhase::Running, TEN, TEN);
-    overrides.events.advance("sale", TEN, latch);
+    overrides.events.advance("sale", times, latch);
     let found = effective(&room, &overrides, after_ten(-600));
     assert_eq!(found.event.unwrap().phase, EventPhase::Running);
     let over = EventLatch::new(EventPhase::Over, TEN, TEN);
-    overrides.events.advance("sale", TEN, over);
+    overrides.events.advance("sale", times, over);
     assert_eq!(effective(&room, &overrides, TEN).event, None);
 }
 
@@ -198,8 +203,41 @@ fn opens_at_is_an_event_without_an_end() {
     assert_eq!(found.doors.unwrap().name, "opening");
     let found = at(&room, 0);
     assert_eq!(found.config.rules.opening_ahead(TEN), None);
-    assert_eq!(found.config.rules.drawn(), Some((Timestamp::ZERO, TEN)));
+    let drawn = found.config.rules.drawn().unwrap();
+    assert_eq!((drawn.from, drawn.until), (Timestamp::ZERO, TEN));
     assert_eq!(found.next_change_at, None);
+}
+
+#[test]
+fn the_opening_that_came_last_has_its_draw_and_an_earlier_one_keeps_its_order() {
+    let room = sale("shuffle_at_event_start = true\n");
+    let values = [
+        ("opens_at".to_owned(), json!("2030-01-31T20:00:00Z")),
+        ("draw".to_owned(), json!(true)),
+    ];
+    let overrides = RoomOverrides {
+        values: values.into(),
+        ..RoomOverrides::default()
+    };
+    let evening = after_ten(600);
+    let found = effective(&room, &overrides, evening);
+    assert_eq!(found.doors.unwrap().name, "opening");
+    assert_eq!(found.config.rules.drawn().unwrap().until, evening);
+    assert_eq!(found.earlier_draw.unwrap().name, "sale");
+}
+
+#[test]
+fn the_rules_of_the_event_that_ended_last_are_known() {
+    let room = sale(
+        "total_active_users = 500\nnew_users_per_minute = 300\n\
+         steps = [{ after = \"10m\", new_users_per_minute = 600 }]\n",
+    );
+    assert_eq!(at(&room, 119).last_rules, None);
+    let limits = at(&room, 120).last_rules.unwrap().limits;
+    assert_eq!(
+        (limits.total_active_users, limits.new_users_per_minute),
+        (500, 600)
+    );
 }
 
 /// Between two changes that it announces, nothing changes; at each of them the naive model and the

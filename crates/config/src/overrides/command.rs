@@ -5,12 +5,13 @@
 
 use std::collections::BTreeMap;
 
+use anteroom_room::event::EventPhase;
 use anteroom_room::time::Timestamp;
 use serde_json::Value;
 
 use super::{Actor, Change, Entry, Pause, RoomOverrides};
 use crate::time_text::rfc3339_millis;
-use crate::{Finding, LiveValues, Owner, Problem, Problems, RoomConfig, check_live_key};
+use crate::{Finding, LiveValues, Owner, Problem, Problems, RoomConfig, RoomEvent, check_live_key};
 
 /// Largest size of a record's values, in bytes: all keys together take less than a thousand. Each
 /// node reads the record once a second.
@@ -94,7 +95,7 @@ impl RoomOverrides {
     ) -> Result<Self, Problems> {
         let mut next = self.clone();
         next.apply(command, file, now)?;
-        next.check(self, command, file)?;
+        next.check(self, command, file, now)?;
         let changes = changes(&self.facts(file), &next.facts(file));
         let entry = Entry::following(self, who, now, command.to_text(), changes);
         next.version = entry.version;
@@ -170,6 +171,7 @@ impl RoomOverrides {
         before: &Self,
         command: &OperatorCommand,
         file: &RoomConfig,
+        now: Timestamp,
     ) -> Result<(), Problems> {
         let changed = self.applied_to(file);
         let mut problems = changed.problems;
@@ -182,7 +184,21 @@ impl RoomOverrides {
             set.is_some_and(|values| values.contains_key(key))
         };
         problems.retain(|problem| !old.contains(problem) || is_set(&problem.key));
-        for event in &file.events {
+        let phase = |event: &RoomEvent| {
+            let times = &event.times;
+            times.phase(self.events.phase(event.name.as_str(), times), now)
+        };
+        let events = file.events.iter().filter(|event| !event.is_suspended);
+        for event in events.filter(|event| phase(event) < EventPhase::Over) {
+            if *command == OperatorCommand::Open && phase(event) == EventPhase::Prequeue {
+                let starts_at = rfc3339_millis(event.times.starts_at);
+                let text = format!(
+                    "visitors wait for event {}, which starts at {starts_at}; to start earlier, \
+                     change event_start_time in the file and send SIGHUP",
+                    event.name
+                );
+                problems.push(remark(file, "", &text));
+            }
             let during = event.applied_to(file);
             let old = during.with_values(&before.values).problems;
             let mut more = during.with_values(&self.values).problems;

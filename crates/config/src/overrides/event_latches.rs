@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use anteroom_room::event::EventPhase;
+use anteroom_room::event::{EventPhase, EventTimes};
 use anteroom_room::time::{DurationMs, Timestamp};
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,11 @@ const SCHEDULE: &str = "schedule";
 /// Time after its start for which an event is remembered.
 const KEPT_FOR: DurationMs = DurationMs::from_secs(31 * 86_400);
 
+/// Number of the phase after the last one of [`EventPhase`].
+const SETTLED: u8 = 4;
+/// Largest difference of two times of one start. Two clocks cannot be read at once.
+const TOLERANCE_MS: u64 = 500;
+
 /// Phase that an event has reached, and the times of the doors.
 ///
 /// The times are room time. Those who wait for the start have tickets with room time, and a draw
@@ -23,7 +28,7 @@ const KEPT_FOR: DurationMs = DurationMs::from_secs(31 * 86_400);
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EventLatch {
-    /// Phase: 1 prequeue, 2 running, 3 over.
+    /// Phase: 1 prequeue, 2 running, 3 over, 4 over and nobody waits any more.
     phase: u8,
     /// Room time from which new visitors are queued for the start, in ms.
     holds_from: u64,
@@ -47,6 +52,21 @@ impl EventLatch {
         }
     }
 
+    /// Whether the event is over, and nobody waits any more who came before its end.
+    #[must_use]
+    pub const fn has_settled(&self) -> bool {
+        self.phase >= SETTLED
+    }
+
+    /// Returns the phase in words, for the audit log.
+    const fn in_words(&self) -> &'static str {
+        if self.has_settled() {
+            "nobody waits any more"
+        } else {
+            self.phase().name()
+        }
+    }
+
     /// Returns the room times between which new visitors are queued for the start.
     #[must_use]
     pub const fn doors(&self) -> (Timestamp, Timestamp) {
@@ -65,9 +85,19 @@ impl EventLatch {
     }
 }
 
-/// Key of an event that starts at this wall-clock time. A moved event is another one.
-fn key(name: &str, starts_at: Timestamp) -> String {
-    format!("{name} {}", starts_at.0)
+/// Key of an event with these wall-clock times. An event that is moved is another one: a node that
+/// still has the former times must not decide about the new ones.
+fn key(name: &str, times: &EventTimes) -> String {
+    let ends_at = times.ends_at.unwrap_or(Timestamp::NEVER);
+    format!(
+        "{name} {} {} {}",
+        times.prequeue_at.0, ends_at.0, times.starts_at.0
+    )
+}
+
+/// Returns the name in a key.
+fn name_in(key: &str) -> &str {
+    key.split(' ').next().unwrap_or(key)
 }
 
 impl EventLatches {
@@ -79,28 +109,36 @@ impl EventLatches {
 
     /// Returns the latch of an event; `None` before its first phase.
     #[must_use]
-    pub fn of(&self, name: &str, starts_at: Timestamp) -> Option<&EventLatch> {
-        self.0.get(&key(name, starts_at))
+    pub fn of(&self, name: &str, times: &EventTimes) -> Option<&EventLatch> {
+        self.0.get(&key(name, times))
     }
 
     /// Returns the phase that an event has reached.
     #[must_use]
-    pub fn phase(&self, name: &str, starts_at: Timestamp) -> EventPhase {
-        let latch = self.of(name, starts_at);
+    pub fn phase(&self, name: &str, times: &EventTimes) -> EventPhase {
+        let latch = self.of(name, times);
         latch.map_or(EventPhase::Upcoming, EventLatch::phase)
     }
 
     /// Latches a phase. A later one stays, and so do the first times of the doors: before the start
     /// the time of the start is only expected.
-    pub fn advance(&mut self, name: &str, starts_at: Timestamp, latch: EventLatch) {
-        let known = self.0.entry(key(name, starts_at)).or_insert(latch);
+    pub fn advance(&mut self, name: &str, times: &EventTimes, latch: EventLatch) {
+        let known = self.0.entry(key(name, times)).or_insert(latch);
         if latch.phase <= known.phase {
             return;
         }
-        if known.phase() < EventPhase::Running {
+        let has_moved = known.opens_at.abs_diff(latch.opens_at) > TOLERANCE_MS;
+        if known.phase() < EventPhase::Running && has_moved {
             known.opens_at = latch.opens_at;
         }
         known.phase = latch.phase;
+    }
+
+    /// Notes that nobody waits any more who came before the end of an event.
+    pub fn settle(&mut self, name: &str, times: &EventTimes) {
+        if let Some(known) = self.0.get_mut(&key(name, times)) {
+            known.phase = known.phase.max(SETTLED);
+        }
     }
 
     /// Takes over the latches of `stored`. Where both have one, the times in `stored` win, so that
@@ -156,10 +194,7 @@ impl RoomOverrides {
             stored.is_none_or(|stored| stored.phase < latch.phase)
         });
         let what: Vec<String> = reached
-            .map(|(key, latch)| {
-                let name = key.rsplit_once(' ').map_or(key.as_str(), |(name, _)| name);
-                format!("event {name}: {}", latch.phase().name())
-            })
+            .map(|(key, latch)| format!("event {}: {}", name_in(key), latch.in_words()))
             .collect();
         // The times in the record stay: other nodes use them already.
         new.adopt(&self.events);
@@ -181,6 +216,11 @@ mod tests {
     use super::*;
 
     const START: Timestamp = Timestamp(1_900_000_000_000);
+    const SALE: EventTimes = EventTimes {
+        prequeue_at: START,
+        starts_at: START,
+        ends_at: None,
+    };
 
     const fn latch(phase: EventPhase, opens_at: u64) -> EventLatch {
         EventLatch::new(phase, Timestamp(opens_at - 5), Timestamp(opens_at))
@@ -188,31 +228,32 @@ mod tests {
 
     fn latches(phase: EventPhase, opens_at: u64) -> EventLatches {
         let mut latches = EventLatches::default();
-        latches.advance("sale", START, latch(phase, opens_at));
+        latches.advance("sale", &SALE, latch(phase, opens_at));
         latches
     }
 
     #[test]
     fn a_phase_never_falls_and_the_first_times_stay() {
         let mut known = latches(EventPhase::Running, 100);
-        known.advance("sale", START, latch(EventPhase::Prequeue, 900));
+        known.advance("sale", &SALE, latch(EventPhase::Prequeue, 900));
         assert_eq!(known, latches(EventPhase::Running, 100));
-        known.advance("sale", START, latch(EventPhase::Over, 900));
+        known.advance("sale", &SALE, latch(EventPhase::Over, 900));
         assert_eq!(known, latches(EventPhase::Over, 100));
         // The clock was stepped in the prequeue.
         let mut known = latches(EventPhase::Prequeue, 100);
-        known.advance("sale", START, latch(EventPhase::Running, 80));
-        let of_start = known.of("sale", START).unwrap();
-        assert_eq!(of_start.doors(), (Timestamp(95), Timestamp(80)));
+        known.advance("sale", &SALE, latch(EventPhase::Running, 9_000));
+        let of_start = known.of("sale", &SALE).unwrap();
+        assert_eq!(of_start.doors(), (Timestamp(95), Timestamp(9_000)));
         let known = of_start;
         assert_eq!(known.phase(), EventPhase::Running);
         let over = latches(EventPhase::Over, 100);
-        assert_eq!(over.phase("sale", START), EventPhase::Over);
-        assert_eq!(
-            over.phase("sale", START + DurationMs(1)),
-            EventPhase::Upcoming
-        );
-        assert_eq!(over.phase("other", START), EventPhase::Upcoming);
+        let moved = EventTimes {
+            ends_at: Some(START + DurationMs(60_000)),
+            ..SALE
+        };
+        assert_eq!(over.phase("sale", &SALE), EventPhase::Over);
+        assert_eq!(over.phase("sale", &moved), EventPhase::Upcoming);
+        assert_eq!(over.phase("other", &SALE), EventPhase::Upcoming);
     }
 
     #[test]
@@ -229,11 +270,11 @@ mod tests {
         adopted.adopt(&first.events);
         assert_eq!(adopted, latches(EventPhase::Prequeue, 100));
         let second = first
-            .with_phases(&latches(EventPhase::Running, 170), START)
+            .with_phases(&latches(EventPhase::Running, 9_000), START)
             .unwrap();
         // The first times are only those that were expected.
-        let started = second.events.of("sale", START).unwrap();
-        assert_eq!(started.doors(), (Timestamp(95), Timestamp(170)));
+        let started = second.events.of("sale", &SALE).unwrap();
+        assert_eq!(started.doors(), (Timestamp(95), Timestamp(9_000)));
         assert_eq!(second.version, first.version + 1);
         let text = String::from_utf8(super::super::encode(&second)).unwrap();
         let read: RoomOverrides = super::super::decode(text.as_bytes()).unwrap();
@@ -250,5 +291,21 @@ mod tests {
         );
         let kept = RoomOverrides::default().with_phases(&over, month_later - DurationMs(1));
         assert_eq!(kept.unwrap().events, over);
+    }
+
+    #[test]
+    fn the_end_of_the_queue_is_the_last_phase() {
+        let mut known = latches(EventPhase::Over, 100);
+        assert!(!known.of("sale", &SALE).unwrap().has_settled());
+        let stored = RoomOverrides::default().with_phases(&known, START).unwrap();
+        known.settle("sale", &SALE);
+        assert!(known.of("sale", &SALE).unwrap().has_settled());
+        assert_eq!(known.phase("sale", &SALE), EventPhase::Over);
+        let next = stored.with_phases(&known, START).unwrap();
+        let what = next.newest.as_ref().map(|entry| entry.what.as_str());
+        assert_eq!(what, Some("event sale: nobody waits any more"));
+        let mut other_node = latches(EventPhase::Over, 100);
+        other_node.adopt(&next.events);
+        assert_eq!(other_node, known);
     }
 }

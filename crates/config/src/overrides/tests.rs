@@ -1,12 +1,13 @@
 //! Commands of operators in sequence, and the overrides that follow.
 
-use anteroom_room::time::Timestamp;
+use anteroom_room::time::{DurationMs, Timestamp};
 use serde_json::json;
 
 use super::command::{MESSAGE_CHARS_MAX, message};
 use super::log::ENTRIES_MAX;
 use super::*;
 use crate::testing::room;
+use crate::time_text::rfc3339_millis;
 
 const NOW: Timestamp = Timestamp(1_900_000_000_000);
 
@@ -370,6 +371,22 @@ fn a_value_that_an_event_cannot_have_is_refused_with_its_name() {
             .after(&fifo, &file, &who(), NOW)
             .is_ok()
     );
+}
+
+#[test]
+fn open_does_not_start_an_event() {
+    let at = |at: Timestamp| rfc3339_millis(at);
+    let file = room(&format!(
+        "[[room.event]]\nname = \"sale\"\nprequeue_start_time = \"{}\"\n\
+         event_start_time = \"{}\"\n",
+        at(NOW),
+        at(NOW + DurationMs(600_000)),
+    ));
+    let open = |now| RoomOverrides::default().after(&OperatorCommand::Open, &file, &who(), now);
+    let text = open(NOW).unwrap_err().to_string();
+    assert!(text.contains("visitors wait for event sale"), "{text}");
+    assert!(open(NOW - DurationMs(1)).is_ok());
+    assert!(open(NOW + DurationMs(600_000)).is_ok());
 }
 
 fn shown(overrides: &RoomOverrides, file: &RoomConfig) -> RoomOverridesView {

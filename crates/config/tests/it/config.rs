@@ -87,6 +87,13 @@ fn the_window_of_new_users_is_a_calendar_minute_or_slides() {
     );
 }
 
+fn route(host: Option<&str>, path: &str) -> Route {
+    Route {
+        host: host.map_or(Host::Any, |host| Host::Name(host.to_owned())),
+        path: path.to_owned(),
+    }
+}
+
 #[test]
 fn every_rule_of_a_room_can_be_set() {
     let room = room(
@@ -129,7 +136,6 @@ additional_routes = [{ host = "www.shop.example" }, { path = "/buy" }]
             queueing_method: QueueingMethod::Fifo,
             queue_all: true,
             opens_at: Some(Timestamp(1_896_080_400_000)),
-            holds_from: Timestamp::ZERO,
             draw: true,
             allocation: AllocationKind::Curve,
             curve_factor: CurveFactor {
@@ -141,12 +147,9 @@ additional_routes = [{ host = "www.shop.example" }, { path = "/buy" }]
             turn_held_for: DurationMs::from_secs(20),
             refresh_interval: Some(DurationMs::from_secs(20)),
             on_store_failure: OnStoreFailure::Admit,
+            ..Rules::default()
         }
     );
-    let route = |host: Option<&str>, path: &str| Route {
-        host: host.map_or(Host::Any, |host| Host::Name(host.to_owned())),
-        path: path.to_owned(),
-    };
     assert_eq!(
         room.routes,
         [

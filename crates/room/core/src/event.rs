@@ -21,14 +21,14 @@ pub struct EventTimes {
 /// Phase of an event, in order.
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub enum EventPhase {
-    /// Nothing has begun.
+    /// Time before the prequeue.
     #[default]
     Upcoming,
-    /// New visitors are queued for the start.
+    /// Time before the start, in which new visitors are queued for it.
     Prequeue,
-    /// It has started.
+    /// Time from the start to the end.
     Running,
-    /// It has ended.
+    /// Time after the end.
     Over,
 }
 
@@ -135,11 +135,11 @@ mod tests {
             (EventPhase::Over, event.ends_at),
         ];
         let latest = clocks.iter().max().copied().unwrap_or(0);
-        let begun = begins
+        let mut begun = begins
             .iter()
             .filter(|(_, at)| at.is_some_and(|at| at.0 <= latest));
         begun
-            .last()
+            .next_back()
             .map_or(EventPhase::Upcoming, |(phase, _)| *phase)
     }
 

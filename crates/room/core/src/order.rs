@@ -7,7 +7,7 @@
 
 use crate::hash::LotteryKey;
 use crate::id::VisitorId;
-use crate::rules::Rules;
+use crate::rules::{Draw, Rules};
 use crate::time::{DurationMs, Timestamp};
 use crate::watermark::{BUCKET, RANKS_IN_BUCKET};
 
@@ -28,31 +28,30 @@ pub const ROUND: DurationMs = DurationMs(10_000);
 #[must_use]
 pub fn bucket(now: Timestamp, rules: &Rules) -> Timestamp {
     let bucket = now.floor_to(BUCKET);
-    match rules.drawn() {
-        Some((_, opens_at)) if bucket < opens_at && opens_at <= now => bucket + BUCKET,
-        _ => bucket,
+    let is_in_bucket = |draw: Draw| bucket < draw.until && draw.until <= now;
+    if rules.draws().any(is_in_bucket) {
+        bucket + BUCKET
+    } else {
+        bucket
     }
 }
 
 /// Returns the rank by which a visitor is served.
 #[must_use]
 pub fn rank(bucket: Timestamp, visitor: VisitorId, rules: &Rules, key: &LotteryKey) -> Timestamp {
-    match rules.drawn() {
-        Some((from, opens_at)) if from.floor_to(BUCKET) <= bucket && bucket < opens_at => {
-            let end = opens_at.floor_to(BUCKET);
-            let first = (end - BUCKET.times(DRAW_STEPS)).max(from.floor_to(BUCKET));
-            // A short time has several ranks in a second, as arrivals have.
-            let buckets = (end.since(first).0 / BUCKET.0).max(1);
-            let in_bucket = (DRAW_STEPS / buckets).clamp(1, RANKS_IN_BUCKET);
-            let in_bucket = 1 << in_bucket.ilog2();
-            let step = key.draw(visitor, opens_at.0) % (buckets * in_bucket);
-            first + DurationMs(BUCKET.0 / in_bucket).times(step)
-        }
-        _ => {
-            let place = key.draw(visitor, bucket.0) % RANKS_IN_BUCKET;
-            bucket + DurationMs(BUCKET.0 / RANKS_IN_BUCKET).times(place)
-        }
-    }
+    let takes_part = |draw: &Draw| draw.from.floor_to(BUCKET) <= bucket && bucket < draw.until;
+    let Some(draw) = rules.draws().find(takes_part) else {
+        let place = key.draw(visitor, bucket.0) % RANKS_IN_BUCKET;
+        return bucket + DurationMs(BUCKET.0 / RANKS_IN_BUCKET).times(place);
+    };
+    let end = draw.until.floor_to(BUCKET);
+    let first = (end - BUCKET.times(DRAW_STEPS)).max(draw.from.floor_to(BUCKET));
+    // A short time has several ranks in a second, as arrivals have.
+    let buckets = (end.since(first).0 / BUCKET.0).max(1);
+    let in_bucket = (DRAW_STEPS / buckets).clamp(1, RANKS_IN_BUCKET);
+    let in_bucket = 1 << in_bucket.ilog2();
+    let step = key.draw(visitor, draw.name.0) % (buckets * in_bucket);
+    first + DurationMs(BUCKET.0 / in_bucket).times(step)
 }
 
 /// Chances of one round of `random`.

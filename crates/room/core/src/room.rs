@@ -35,7 +35,7 @@ use crate::newest_seats::{NewestEnds, NewestSeat};
 use crate::order::Lottery;
 use crate::origin::{OriginHealth, OriginOutcome};
 use crate::queue_position::{QueuePosition, QueueReason};
-use crate::rules::{AllocationKind, QueueingMethod, Rules};
+use crate::rules::{AllocationKind, Draw, QueueingMethod, Rules};
 use crate::seats::{SHORTEST_INTERVAL, SeatRow, SeatTerms};
 use crate::statistics::RoomStatistics;
 use crate::store::Identity;
@@ -388,9 +388,10 @@ impl Room {
     /// widen. No visitor loses its position.
     pub fn handle_rules(&mut self, rules: Rules, now: Timestamp) {
         let old = core::mem::replace(&mut self.rules, rules);
-        let (drawn, drawn_now) = (old.drawn(), rules.drawn());
-        let has_begun = |drawn: Option<(Timestamp, _)>| drawn.is_some_and(|(from, _)| from <= now);
-        if drawn != drawn_now && (has_begun(drawn) || has_begun(drawn_now)) {
+        let lacks = |rules: &Rules, draw: Draw| !rules.draws().any(|other| other == draw);
+        let ended = old.draws().filter(|draw| lacks(&rules, *draw));
+        let mut changed = ended.chain(rules.draws().filter(|draw| lacks(&old, *draw)));
+        if changed.any(|draw| draw.from <= now) {
             // Ranks change; tickets bring their visitors back with the next refresh.
             self.waiting.clear(now);
         }

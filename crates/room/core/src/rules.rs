@@ -30,6 +30,10 @@ pub struct Rules {
     /// Whether those who came from `holds_from` to `opens_at` enter in random order instead of by
     /// arrival. Those who came before are ahead of them.
     pub draw: bool,
+    /// Name of that draw: each has another order. The same at all nodes.
+    pub draw_name: Timestamp,
+    /// Draw of an earlier opening, whose order those who still wait keep.
+    pub earlier_draw: Option<Draw>,
     /// Kind of allocation: how nodes share slots.
     pub allocation: AllocationKind,
     /// Exponent of the `curve` allocation.
@@ -46,6 +50,17 @@ pub struct Rules {
     pub refresh_interval: Option<DurationMs>,
     /// Behavior when the lease has ended and the store is still unavailable.
     pub on_store_failure: OnStoreFailure,
+}
+
+/// Random order of those who came in a time (room clock).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Draw {
+    /// Start of the time.
+    pub from: Timestamp,
+    /// End of the time, after the start: the opening.
+    pub until: Timestamp,
+    /// Name of the draw: each has another order.
+    pub name: Timestamp,
 }
 
 /// Ceilings of a room; both at least 1.
@@ -172,11 +187,20 @@ impl Rules {
         (self.holds_from <= now && now < opens_at).then_some(opens_at)
     }
 
-    /// Returns the times between which arrivals are drawn; `None` without a draw.
+    /// Returns the draw of the opening; `None` without one.
     #[must_use]
-    pub fn drawn(&self) -> Option<(Timestamp, Timestamp)> {
-        let opens_at = self.opens_at.filter(|_| self.draw)?;
-        (self.holds_from < opens_at).then_some((self.holds_from, opens_at))
+    pub fn drawn(&self) -> Option<Draw> {
+        let until = self.opens_at.filter(|_| self.draw)?;
+        (self.holds_from < until).then_some(Draw {
+            from: self.holds_from,
+            until,
+            name: self.draw_name,
+        })
+    }
+
+    /// Returns the draw of the opening, and the earlier one.
+    pub fn draws(&self) -> impl Iterator<Item = Draw> {
+        self.drawn().into_iter().chain(self.earlier_draw)
     }
 
     /// Returns the rules that a room applies now if its settings want these. `before` are the rules
@@ -231,6 +255,8 @@ impl Default for Rules {
             opens_at: None,
             holds_from: Timestamp::ZERO,
             draw: false,
+            draw_name: Timestamp::ZERO,
+            earlier_draw: None,
             allocation: AllocationKind::Leases,
             curve_factor: CurveFactor::ONE,
             pacing: true,
@@ -265,6 +291,8 @@ mod tests {
         opens_at: None,
         holds_from: Timestamp::ZERO,
         draw: false,
+        draw_name: Timestamp::ZERO,
+        earlier_draw: None,
         allocation: AllocationKind::Leases,
         curve_factor: CurveFactor::ONE,
         pacing: false,

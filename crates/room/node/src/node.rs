@@ -304,9 +304,10 @@ impl Node {
         let watching = Arc::clone(&handle).watch_overrides(stopped.clone());
         let writing = Arc::clone(&handle).write_held(stopped.clone());
         let scheduled = Arc::clone(&handle).watch_events(stopped.clone());
+        let latching = Arc::clone(&handle).write_phases(stopped.clone());
         let running = Arc::clone(&handle).run(stopped);
         let done = tokio::spawn(async {
-            tokio::join!(running, watching, writing, scheduled);
+            tokio::join!(running, watching, writing, scheduled, latching);
         });
         tasks.insert(name, RoomTask { stop, done });
         handle

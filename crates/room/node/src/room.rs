@@ -22,7 +22,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::held_commands_file::HeldFile;
 use crate::processes::ProcessFile;
-use anteroom_config::overrides::{EventLatches, RoomOverrides};
+use anteroom_config::overrides::RoomOverrides;
 use anteroom_config::{Effective, RoomConfig, effective};
 use anteroom_room::id::{DataCenterId, DeploymentId};
 use anteroom_room::origin::OriginOutcome;
@@ -90,8 +90,7 @@ pub struct RoomHandle {
     settings: ArcSwap<Settings>,
     /// Locked while settings are replaced: the file, operators and the schedule change them.
     changing: Mutex<()>,
-    /// Phases that events have reached, here or in the store.
-    latches: Mutex<EventLatches>,
+    phases: Mutex<events::Phases>,
     override_state: overrides::OverrideState,
     /// Stops in effect here that are not in the store yet.
     held: Arc<stops::HeldState>,
@@ -110,6 +109,8 @@ struct Settings {
     config: Arc<RoomConfig>,
     /// All layers, and where values come from.
     effective: Effective,
+    /// Wall-clock time of their evaluation.
+    evaluated_at: Timestamp,
     file: Arc<RoomConfig>,
     /// Overrides in the store.
     stored: Arc<RoomOverrides>,
@@ -150,10 +151,13 @@ impl RoomHandle {
         let override_state = overrides::OverrideState::new(feed);
         let file = Arc::new(config);
         let settings = Settings::of(&file, Arc::default(), Arc::default(), shared.clock.wall());
-        let mut latches = EventLatches::default();
-        events::latch(&mut latches, &settings.effective, &*shared.clock);
-        let rules = events::in_room_time(&settings.effective, &latches, &*shared.clock);
-        let rules = rules.in_force(&rules, 0, opened_at);
+        let mut phases = events::Phases::default();
+        events::latch(&mut phases.latches, &settings.effective, &*shared.clock);
+        let rules =
+            events::in_room_time(&settings.effective, &phases.latches, &*shared.clock, None);
+        // After an event, visitors may still wait: this node does not know yet.
+        let before = settings.effective.last_rules.unwrap_or(rules);
+        let rules = rules.in_force(&before, 1, opened_at);
         let before = shared.process.as_ref();
         let before = before
             .map(|file| file.predecessors(&name))
@@ -168,7 +172,7 @@ impl RoomHandle {
             recent_admissions: Mutex::default(),
             settings: ArcSwap::from_pointee(settings),
             changing: Mutex::default(),
-            latches: Mutex::new(latches),
+            phases: Mutex::new(phases),
             override_state,
             held: Arc::new(held),
             rounds: Rounds::new(room_is_joined),
@@ -534,6 +538,7 @@ impl Settings {
             binding: Binding::new(&cookie_name, file.name.as_str()),
             config: Arc::new(effective.config.clone()),
             effective,
+            evaluated_at: now,
             file: Arc::clone(file),
             stored,
             overrides,

@@ -46,7 +46,7 @@ fn may_have_seat(room: &Room, now: Timestamp) -> bool {
     let rules = room.rules();
     let snapshot = room.snapshot();
     !rules.queue_all
-        && rules.opens_at.is_none_or(|opens_at| opens_at <= now)
+        && rules.opening_ahead(now).is_none()
         && room.has_live_lease(now)
         && room.degraded(now).is_none()
         && (!snapshot.is_exhausted(now) || snapshot.leased > 0)

@@ -2,64 +2,139 @@
 //!
 //! Each node evaluates the settings by its own wall clock, at the time of the next change and once
 //! a second: a clock that was stepped must not make it oversleep. What has begun is latched, here
-//! and in the record of overrides, so that no phase goes back.
+//! and in the record of overrides, so that no phase goes back. While the wall clock and room time
+//! differ, the wall clock was stepped lately and may be wrong. Then phases follow it and are not
+//! latched.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anteroom_config::overrides::{EventLatch, EventLatches, RoomOverrides};
 use anteroom_config::{Effective, EventNow};
 use anteroom_room::event::EventPhase;
-use anteroom_room::rules::Rules;
+use anteroom_room::room::Room;
+use anteroom_room::rules::{Draw, QueueingMethod, Rules};
 use anteroom_room::time::{DurationMs, Timestamp};
-use anteroom_store::chain;
+use anteroom_store::{ChangeError, chain};
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
-use super::RoomHandle;
 use super::wall_time::{TOLERANCE, converted};
+use super::{RoomHandle, Settings};
 use crate::clock::NodeClock;
 
-/// Longest time between two evaluations.
+/// Longest time between two evaluations, and between two attempts to store phases.
 const LOOK_EVERY: DurationMs = DurationMs(1_000);
+/// Longest time of an attempt to store phases.
+const WRITE_TIME_OUT: Duration = Duration::from_secs(3);
+
+/// Time from the start of a process until all who wait have sent a request to it: the longest
+/// interval of their pages, and some more.
+const COUNTED_AFTER: DurationMs = DurationMs(65_000);
+/// Time after the end of an event after which nobody waits for it any more.
+const SETTLED_AFTER: DurationMs = DurationMs::from_secs(86_400);
+const TOTAL_ACTIVE_USERS: &str = "total_active_users";
+const NEW_USERS_PER_MINUTE: &str = "new_users_per_minute";
 
 /// The store has all phases already.
 #[derive(Debug, thiserror::Error)]
 #[error("the store has all phases already")]
 struct AlreadyStored;
 
+/// Phases that events of a room have reached, here or in the store.
+#[derive(Debug, Default)]
+pub(super) struct Phases {
+    pub(super) latches: EventLatches,
+    /// Whether a warning was logged that they are not stored.
+    is_withheld: AtomicBool,
+}
+
 /// Latches the phases of events that have begun, with the room time of their doors.
 pub(super) fn latch(latches: &mut EventLatches, effective: &Effective, clock: &dyn NodeClock) {
+    if !is_wall_steady(clock) {
+        return;
+    }
     for event in &effective.begun {
         let (holds_from, opens_at) = doors_by_clock(event, clock);
         let latch = EventLatch::new(event.phase, holds_from, opens_at);
-        latches.advance(&event.name, event.times.starts_at, latch);
+        latches.advance(&event.name, &event.times, latch);
     }
     // The store forgets them, too.
     latches.forget_old(clock.wall());
 }
 
-/// Returns the rules with the times of opening in room time.
+/// Returns the event that has ended last, if the room has its times.
+pub(super) fn over(effective: &Effective) -> Option<&EventNow> {
+    let doors = effective.doors.as_ref();
+    doors.filter(|event| event.phase == EventPhase::Over)
+}
+
+/// Notes that nobody waits any more who came before the end of the last event: then all nodes let
+/// everybody pass. One that went on with its queue would give no seats to those who wait there.
+pub(super) fn settle(latches: &mut EventLatches, effective: &Effective, rules: &Rules) {
+    if let Some(event) = over(effective)
+        && rules.queueing_method == QueueingMethod::Passthrough
+    {
+        latches.settle(&event.name, &event.times);
+    }
+}
+
+fn is_wall_steady(clock: &dyn NodeClock) -> bool {
+    clock.wall().0.abs_diff(clock.now().0) <= TOLERANCE.0
+}
+
+/// Returns the rules that the settings want, with the times of opening in room time. Times that are
+/// nearly those of the `applied` rules stay: clocks are not read at once, and each change of a draw
+/// makes the room count its visitors again.
 pub(super) fn in_room_time(
     effective: &Effective,
     latches: &EventLatches,
     clock: &dyn NodeClock,
+    applied: Option<&Rules>,
 ) -> Rules {
-    let rules = effective.config.rules;
+    let mut rules = effective.config.rules;
     let Some(doors) = &effective.doors else {
         return rules;
     };
-    let (holds_from, opens_at) = doors_by_clock(doors, clock);
-    let (holds_from, opens_at) = match latches.of(&doors.name, doors.times.starts_at) {
+    let (holds_from, opens_at) = doors_in_room_time(doors, latches, clock);
+    let near = |one: Timestamp, other: Timestamp| one.0.abs_diff(other.0) <= TOLERANCE.0;
+    let kept = applied.and_then(|applied| {
+        let applied = (applied.holds_from, applied.opens_at?);
+        (near(applied.0, holds_from) && near(applied.1, opens_at)).then_some(applied)
+    });
+    let (holds_from, opens_at) = kept.unwrap_or((holds_from, opens_at));
+    rules.holds_from = holds_from;
+    rules.opens_at = Some(opens_at);
+    rules.draw_name = doors.times.starts_at;
+    let earlier = effective.earlier_draw.as_ref();
+    rules.earlier_draw = earlier.map(|event| {
+        let (from, until) = doors_in_room_time(event, latches, clock);
+        let draw = Draw {
+            from,
+            until,
+            name: event.times.starts_at,
+        };
+        let mut before = applied.into_iter().flat_map(|applied| applied.draws());
+        let is_same = |known: &Draw| {
+            known.name == draw.name && near(known.from, from) && near(known.until, until)
+        };
+        before.find(is_same).unwrap_or(draw)
+    });
+    rules
+}
+
+fn doors_in_room_time(
+    event: &EventNow,
+    latches: &EventLatches,
+    clock: &dyn NodeClock,
+) -> (Timestamp, Timestamp) {
+    let (holds_from, opens_at) = doors_by_clock(event, clock);
+    match latches.of(&event.name, &event.times) {
         // The start moves with the wall clock until it has come.
         Some(latch) if latch.phase() < EventPhase::Running => (latch.doors().0, opens_at),
         Some(latch) => latch.doors(),
         None => (holds_from, opens_at),
-    };
-    Rules {
-        holds_from,
-        opens_at: Some(opens_at),
-        ..rules
     }
 }
 
@@ -94,50 +169,115 @@ impl RoomHandle {
                 self.apply_settings(Arc::clone(&settings.file), Arc::clone(&settings.stored));
                 drop(guard);
             }
-            self.write_phases().await;
         }
     }
 
+    /// Returns the rules that the room applies now if its settings want `wanted`. Values that
+    /// operators set hold for those who still wait, too.
+    pub(super) fn in_force(
+        &self,
+        settings: &Settings,
+        wanted: Rules,
+        (room, latches): (&Room, &EventLatches),
+    ) -> Rules {
+        let now = self.shared.clock.now();
+        let waiting = if self.has_settled(settings, latches) {
+            0
+        } else if room.has_parent_reply() && now >= self.opened_at + COUNTED_AFTER {
+            room.people_waiting()
+        } else {
+            // Those who wait count again with their next request.
+            room.people_waiting().max(1)
+        };
+        let mut rules = wanted.in_force(room.rules(), waiting, now);
+        let is_set = |key| settings.overrides.values.contains_key(key);
+        if is_set(TOTAL_ACTIVE_USERS) {
+            rules.limits.total_active_users = wanted.limits.total_active_users;
+        }
+        if is_set(NEW_USERS_PER_MINUTE) {
+            rules.limits.new_users_per_minute = wanted.limits.new_users_per_minute;
+        }
+        rules
+    }
+
+    /// Whether nobody waits any more who came before the end of the last event, as some node found.
+    fn has_settled(&self, settings: &Settings, latches: &EventLatches) -> bool {
+        let Some(event) = over(&settings.effective) else {
+            return false;
+        };
+        let latch = latches.of(&event.name, &event.times);
+        let ends_at = event.times.ends_at.unwrap_or(Timestamp::NEVER);
+        let is_long_ago = ends_at + SETTLED_AFTER <= self.shared.clock.wall();
+        is_long_ago || latch.is_some_and(EventLatch::has_settled)
+    }
+
+    /// Whether the settings change by themselves, or the room applies other rules than it should:
+    /// a step of the wall clock has moved the opening, or nobody waits any more.
     fn must_evaluate(&self) -> bool {
         let settings = self.settings.load();
-        let wall = self.shared.clock.wall();
+        let clock = &*self.shared.clock;
+        let wall = clock.wall();
         let is_due = settings
             .effective
             .next_change_at
             .is_some_and(|at| at <= wall);
-        let (waiting, rules) = {
-            let room = self.room.lock();
-            (room.people_waiting(), *room.rules())
-        };
-        // Everybody who waited has entered, so the room lets everybody pass now.
-        let has_run_off = rules.queueing_method != settings.effective.config.rules.queueing_method
-            && waiting == 0;
-        is_due || has_run_off || self.has_moved_doors(rules.opens_at)
+        let went_back = wall < settings.evaluated_at;
+        if is_due || went_back {
+            return true;
+        }
+        let phases = self.phases.lock();
+        let room = self.room.lock();
+        let applied = *room.rules();
+        let wanted = in_room_time(&settings.effective, &phases.latches, clock, Some(&applied));
+        applied != self.in_force(&settings, wanted, (&room, &phases.latches))
     }
 
-    /// Whether a step of the wall clock has moved the opening.
-    fn has_moved_doors(&self, applied: Option<Timestamp>) -> bool {
-        let settings = self.settings.load();
-        let wanted = in_room_time(
-            &settings.effective,
-            &self.latches.lock(),
-            &*self.shared.clock,
-        );
-        let moved = applied.zip(wanted.opens_at);
-        moved.is_some_and(|(applied, wanted)| applied.0.abs_diff(wanted.0) > TOLERANCE.0)
-    }
-
-    /// Writes phases to the store that it lacks. If it fails, the next second tries again.
-    async fn write_phases(&self) {
-        let latches = {
-            let latches = self.latches.lock();
-            // A phase never goes back, so a wrong clock must not decide for all nodes.
-            let may_write = || self.shared.clocks.large().is_empty();
-            if latches.are_in(&self.stored_overrides().events) || !may_write() {
-                return;
+    /// Stores phases that events have reached, until `stop`.
+    pub(crate) async fn write_phases(self: Arc<Self>, mut stop: watch::Receiver<bool>) {
+        while !*stop.borrow() {
+            tokio::select! {
+                _ = stop.changed() => return,
+                () = sleep(Duration::from_millis(LOOK_EVERY.0)) => {}
             }
-            latches.clone()
-        };
+            if !self.lacks_phases() {
+                continue;
+            }
+            tokio::select! {
+                _ = stop.changed() => return,
+                // If it fails, the next second tries again.
+                _ = timeout(WRITE_TIME_OUT, self.store_phases()) => {}
+            }
+        }
+    }
+
+    /// Whether the store lacks phases, as far as this node knows, and this node may store them.
+    fn lacks_phases(&self) -> bool {
+        let phases = self.phases.lock();
+        if phases.latches.are_in(&self.stored_overrides().events) {
+            return false;
+        }
+        // A phase never goes back, so a wrong clock must not decide for all nodes.
+        let is_wrong =
+            !is_wall_steady(&*self.shared.clock) || !self.shared.clocks.large().is_empty();
+        if is_wrong && !phases.is_withheld.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                room = %self.name,
+                "phases of events not stored: clocks differ by more than half a second; run NTP on \
+                 all machines"
+            );
+        }
+        if !is_wrong {
+            phases.is_withheld.store(false, Ordering::Relaxed);
+        }
+        !is_wrong
+    }
+
+    async fn store_phases(&self) {
+        // Another node may have stored them, and a damaged record is not replaced.
+        if self.read_overrides().await.is_err() || !self.lacks_phases() {
+            return;
+        }
+        let latches = self.phases.lock().latches.clone();
         let now = self.shared.clock.wall();
         let change =
             |before: &RoomOverrides| before.with_phases(&latches, now).ok_or(AlreadyStored);
@@ -146,7 +286,7 @@ impl RoomHandle {
                 let what = next.newest.as_ref().map(|newest| newest.what.as_str());
                 tracing::info!(room = %self.name, what, "the schedule changed the room");
             }
-            Err(anteroom_store::ChangeError::Rejected(AlreadyStored)) => {}
+            Err(ChangeError::Rejected(AlreadyStored)) => {}
             Err(error) => {
                 tracing::debug!(room = %self.name, cause = chain(&error), "phases not stored");
             }

@@ -239,33 +239,40 @@ impl RoomHandle {
             held.applied_over(&stored, &file)
         };
         let clock = &*self.shared.clock;
-        let mut latches = self.latches.lock();
-        latches.adopt(&stored.events);
-        overrides.events = latches.clone();
+        let mut phases = self.phases.lock();
+        phases.latches.adopt(&stored.events);
+        overrides.events = phases.latches.clone();
         let mut settings = Settings::of(&file, stored, Arc::new(overrides), clock.wall());
         for problem in &settings.effective.problems {
             tracing::error!("{problem}; the override does not match the file and is ignored");
         }
-        events::latch(&mut latches, &settings.effective, clock);
-        let wanted = events::in_room_time(&settings.effective, &latches, clock);
-        drop(latches);
+        events::latch(&mut phases.latches, &settings.effective, clock);
         let is_other_rules = {
             let mut room = self.room.lock();
-            let now = clock.now();
-            let rules = wanted.in_force(room.rules(), room.people_waiting(), now);
+            let applied = *room.rules();
+            let effective = &settings.effective;
+            let wanted = events::in_room_time(effective, &phases.latches, clock, Some(&applied));
+            let rules = self.in_force(&settings, wanted, (&room, &phases.latches));
+            events::settle(&mut phases.latches, effective, &rules);
+            if rules.queueing_method != wanted.queueing_method && applied != rules {
+                tracing::info!(
+                    room = %self.name,
+                    "the room has a queue until nobody waits, and lets everybody pass then"
+                );
+            }
             Arc::make_mut(&mut settings.config).rules = Rules {
                 // People read wall-clock time.
-                opens_at: settings.effective.config.rules.opens_at,
-                holds_from: settings.effective.config.rules.holds_from,
+                opens_at: effective.config.rules.opens_at,
+                holds_from: effective.config.rules.holds_from,
                 ..rules
             };
-            let is_other = *room.rules() != rules;
-            if is_other {
-                room.handle_rules(rules, now);
+            if applied != rules {
+                room.handle_rules(rules, clock.now());
                 self.view.store(Arc::new(View::of(&room)));
             }
-            is_other
+            applied != rules
         };
+        drop(phases);
         self.settings.store(Arc::new(settings));
         if is_other_rules {
             self.rounds.request_sync();

@@ -105,8 +105,8 @@ pub struct CfWaitingRoom {
     pub is_passthrough_queue: bool,
     /// Whether the method is `reject`.
     pub is_reject_queue: bool,
-    /// Whether an event is active, or the room has not opened yet. An opening has no end, so `false`
-    /// afterwards.
+    /// Whether an event is active, or the room has not opened yet. An opening has no end, so it is
+    /// `false` afterwards.
     pub is_event_active: bool,
     /// Whether the visitor waits for the start of an event, or for the opening.
     pub is_event_prequeueing: bool,

@@ -19,12 +19,21 @@ const SALE: Rules = Rules {
            total_active_users = 5\nnew_users_per_minute = 1000\n",
     ..SMALL
 };
-/// The same in a room that otherwise lets everybody pass.
+/// Such a sale in a room that otherwise lets everybody pass.
 const SALE_IN_AN_OPEN_ROOM: Rules = Rules {
     more: "queueing_method = \"passthrough\"\n[[room.event]]\nname = \"sale\"\n\
            prequeue_start_time = \"2023-09-11T11:50:00Z\"\n\
            event_start_time = \"2023-09-11T12:00:00Z\"\nevent_end_time = \"2023-09-11T12:05:00Z\"\n\
            queueing_method = \"fifo\"\ntotal_active_users = 5\nnew_users_per_minute = 1000\n",
+    session_s: 5,
+    ..SMALL
+};
+/// A draw in such a room, with the room's own limits and method.
+const DRAW_IN_AN_OPEN_ROOM: Rules = Rules {
+    more: "queueing_method = \"passthrough\"\n[[room.event]]\nname = \"sale\"\n\
+           prequeue_start_time = \"2023-09-11T11:50:00Z\"\n\
+           event_start_time = \"2023-09-11T12:00:00Z\"\nshuffle_at_event_start = true\n",
+    seats: 5,
     session_s: 5,
     ..SMALL
 };
@@ -204,4 +213,84 @@ async fn those_who_wait_at_the_end_enter_under_the_limits_of_the_event() {
         let checker = crowd(&deployment, 40).await;
         assert_eq!(checker.inside_max, 40);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_gather_in_an_open_room_enter_under_its_limits() {
+    // Room time may be a little behind the wall clock.
+    for wall_ahead_ms in [0, 50, 450] {
+        let deployment = three_nodes(false, DRAW_IN_AN_OPEN_ROOM).await;
+        deployment.clock.step_wall(wall_ahead_ms);
+        until(&deployment, Timestamp(START.0 - 60_000), 0).await;
+        let checker = crowd(&deployment, 40).await;
+        assert_eq!(checker.admitted_total, 40);
+        assert!(checker.inside_max <= 5, "{} inside", checker.inside_max);
+        let_pass(Duration::from_secs(3)).await;
+        assert_eq!(crowd(&deployment, 40).await.inside_max, 40);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_restart_after_the_end_is_no_stampede() {
+    let mut deployment = Deployment::one_level(1, SALE_IN_AN_OPEN_ROOM).await;
+    until(&deployment, Timestamp(END.0 + 1_000), 0).await;
+    deployment.stop_all().await;
+    let_pass(Duration::from_secs(1)).await;
+    deployment.start(0);
+    let_pass(Duration::from_secs(1)).await;
+    // Nobody waited at the end, and the store knows it.
+    assert_eq!(crowd(&deployment, 40).await.inside_max, 40);
+
+    let mut deployment = Deployment::one_level(1, SALE_IN_AN_OPEN_ROOM).await;
+    until(&deployment, Timestamp(END.0 - 3_000), 0).await;
+    let room = deployment.room(0);
+    let mut waiting = Vec::new();
+    for _ in 0..20 {
+        for _ in 0..2 {
+            let cookie = waiting.pop();
+            let outcome = request(&room, cookie.as_deref()).await;
+            if let Outcome::Queue { ticket, .. } = outcome {
+                waiting.push(ticket.unwrap());
+            }
+        }
+    }
+    until(&deployment, Timestamp(END.0 + 1_000), 0).await;
+    drop(room);
+    deployment.stop_all().await;
+    deployment.start(0);
+    let_pass(Duration::from_secs(8)).await;
+    let checker = crowd(&deployment, 40).await;
+    assert!(checker.inside_max <= 5, "{} inside", checker.inside_max);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wall_clock_that_is_wrong_for_a_while_ends_no_event() {
+    let deployment = three_nodes(true, SALE).await;
+    until(&deployment, START, 2_000).await;
+    assert_eq!(limits(&deployment), [5; 3]);
+    deployment.clock.step_wall(86_400_000);
+    let_pass(Duration::from_secs(5)).await;
+    assert_eq!(limits(&deployment), [20; 3]);
+    deployment.clock.step_wall(-86_400_000);
+    let_pass(Duration::from_secs(5)).await;
+    assert_eq!(limits(&deployment), [5; 3]);
+    let expected = ["event sale: prequeue", "event sale: running"];
+    assert_eq!(phases(&deployment).await, expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn idle_nodes_read_a_phase_of_another_node_once() {
+    let mut requests = Vec::new();
+    for rules in [SMALL, SALE] {
+        let deployment = three_nodes(false, rules).await;
+        until(&deployment, START, 60_000).await;
+        let (_, before) = deployment.requests();
+        let_pass(Duration::from_secs(60)).await;
+        let (_, after) = deployment.requests();
+        requests.push(after - before);
+    }
+    assert!(
+        requests[1] <= requests[0] + 3,
+        "{requests:?} without and with an event"
+    );
 }
