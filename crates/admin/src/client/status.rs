@@ -332,6 +332,9 @@ fn state(room: &RoomState) -> String {
             "ok".to_owned()
         });
     }
+    if room.is_draining {
+        parts.push("lets everybody pass when nobody waits".to_owned());
+    }
     if !room.suspended {
         parts.extend(running_event(room));
         parts.extend(next_event(room));

@@ -34,6 +34,15 @@ pub(crate) fn log(log: &Log) -> String {
 fn line(entry: &Entry) -> String {
     let who = &entry.who;
     let user = who.user.as_deref().unwrap_or("unknown user");
+    if who.address.is_empty() {
+        return format!(
+            "#{} {} the {}: {}",
+            entry.version,
+            rfc3339_secs(Timestamp(entry.at)),
+            printable(&who.token),
+            printable(&entry.what)
+        );
+    }
     format!(
         "#{} {} {} (token {}, from {}): {}",
         entry.version,

@@ -90,6 +90,12 @@ impl ValueView {
     pub fn is_set(&self) -> bool {
         self.from == OPERATOR
     }
+
+    /// Whether it is the value of the active event.
+    #[must_use]
+    pub fn is_of_event(&self) -> bool {
+        self.from == EVENT
+    }
 }
 
 impl RoomOverridesView {

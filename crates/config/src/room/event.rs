@@ -141,6 +141,16 @@ fn read_event<'n>(
         template: page::read_template(&mut table, checks),
     };
     let steps = read_steps(&mut table, times.as_ref());
+    let is_limited = !matches!(
+        queueing_method.or(of_room),
+        Some(QueueingMethod::Passthrough | QueueingMethod::Reject)
+    );
+    if !is_limited && (values.limits.is_some() || !steps.is_empty()) {
+        let remark = "its limits have no effect: the event only counts visitors, or rejects them; \
+                      set queueing_method = \"fifo\" in it";
+        let location = table.location(TOTAL_ACTIVE_USERS.name);
+        table.notes.warn(&location, remark.to_owned());
+    }
     table.finish();
     let value = RoomEvent {
         name: name?,
@@ -180,11 +190,12 @@ fn read_times(table: &mut Table<'_>, opens_at: Option<Timestamp>) -> Option<Even
     let prequeue_at = prequeue_at.unwrap_or(starts_at);
     if let Some(opens_at) = opens_at.filter(|opens_at| prequeue_at < *opens_at) {
         let found = distance(prequeue_at, opens_at, keys::OPENS_AT);
-        report(
-            STARTS_AT.name,
-            found,
-            "an event after the room has opened (opens_at)",
-        );
+        let key = if prequeue_at < starts_at {
+            PREQUEUE_AT.name
+        } else {
+            STARTS_AT.name
+        };
+        report(key, found, "an event after the room has opened (opens_at)");
     }
     Some(EventTimes {
         prequeue_at,

@@ -13,13 +13,14 @@ pub(super) fn shown(shown: &RoomOverridesView) -> String {
     text.push('\n');
     let width = shown.values.keys().map(String::len).max().unwrap_or(0);
     for (key, value) in &shown.values {
-        let is_set = value.is_set();
-        let mark = if is_set { "*" } else { " " };
         let current = plain(&value.value);
-        let from = if is_set {
-            format!("  (operator; the file says {})", plain(&value.file))
+        let file = plain(&value.file);
+        let (mark, from) = if value.is_set() {
+            ("*", format!("  (operator; the file says {file})"))
+        } else if value.is_of_event() {
+            ("*", format!("  (event; the file says {file})"))
         } else {
-            String::new()
+            (" ", String::new())
         };
         writeln!(text, "{mark} {key:<width$}  {current}{from}").expect(STRING);
     }
@@ -72,10 +73,19 @@ pub(super) fn short(shown: &RoomOverridesView) -> String {
             )
         })
         .collect();
-    if set.is_empty() {
-        text.push_str("all values are the file's\n");
-    } else {
+    let of_event: Vec<String> = shown
+        .values
+        .iter()
+        .filter(|(_, value)| value.is_of_event())
+        .map(|(key, value)| format!("{key}={}", plain(&value.value)))
+        .collect();
+    if !of_event.is_empty() {
+        writeln!(text, "of the active event: {}", of_event.join(", ")).expect(STRING);
+    }
+    if !set.is_empty() {
         writeln!(text, "set by an operator: {}", set.join(", ")).expect(STRING);
+    } else if of_event.is_empty() {
+        text.push_str("all values are the file's\n");
     }
     for problem in &shown.ignored {
         writeln!(text, "DOES NOT APPLY: {}", printable(problem)).expect(STRING);

@@ -29,9 +29,9 @@ const LOOK_EVERY: DurationMs = DurationMs(1_000);
 /// Longest time of an attempt to store phases.
 const WRITE_TIME_OUT: Duration = Duration::from_secs(3);
 
-/// Time from the start of a process until all who wait have sent a request to it: the longest
-/// interval of their pages, and some more.
-const COUNTED_AFTER: DurationMs = DurationMs(65_000);
+/// Time in which all who wait send a request, and so are counted for a moment: the longest interval
+/// of their pages, and some more. Those who have just come are counted with their second request.
+const COUNTED_WITHIN: DurationMs = DurationMs(65_000);
 /// Time after the end of an event after which nobody waits for it any more.
 const SETTLED_AFTER: DurationMs = DurationMs::from_secs(86_400);
 const TOTAL_ACTIVE_USERS: &str = "total_active_users";
@@ -46,6 +46,9 @@ struct AlreadyStored;
 #[derive(Debug, Default)]
 pub(super) struct Phases {
     pub(super) latches: EventLatches,
+    /// Room time since which nobody waits under the present settings; `None` while somebody does,
+    /// or nobody has said.
+    pub(super) nobody_waits_since: Option<Timestamp>,
     /// Whether a warning was logged that they are not stored.
     is_withheld: AtomicBool,
 }
@@ -178,15 +181,15 @@ impl RoomHandle {
         &self,
         settings: &Settings,
         wanted: Rules,
-        (room, latches): (&Room, &EventLatches),
+        (room, phases): (&Room, &Phases),
     ) -> Rules {
         let now = self.shared.clock.now();
-        let waiting = if self.has_settled(settings, latches) {
+        let has_nobody = phases
+            .nobody_waits_since
+            .is_some_and(|since| room.people_waiting() == 0 && since + COUNTED_WITHIN <= now);
+        let waiting = if has_nobody || self.has_settled(settings, &phases.latches) {
             0
-        } else if room.has_parent_reply() && now >= self.opened_at + COUNTED_AFTER {
-            room.people_waiting()
         } else {
-            // Those who wait count again with their next request.
             room.people_waiting().max(1)
         };
         let mut rules = wanted.in_force(room.rules(), waiting, now);
@@ -225,11 +228,14 @@ impl RoomHandle {
         if is_due || went_back {
             return true;
         }
-        let phases = self.phases.lock();
+        let mut phases = self.phases.lock();
         let room = self.room.lock();
+        let has_nobody = room.has_parent_reply() && room.people_waiting() == 0;
+        let since = phases.nobody_waits_since.unwrap_or_else(|| clock.now());
+        phases.nobody_waits_since = has_nobody.then_some(since);
         let applied = *room.rules();
         let wanted = in_room_time(&settings.effective, &phases.latches, clock, Some(&applied));
-        applied != self.in_force(&settings, wanted, (&room, &phases.latches))
+        applied != self.in_force(&settings, wanted, (&room, &phases))
     }
 
     /// Stores phases that events have reached, until `stop`.
@@ -252,24 +258,21 @@ impl RoomHandle {
 
     /// Whether the store lacks phases, as far as this node knows, and this node may store them.
     fn lacks_phases(&self) -> bool {
+        let has_begun = !self.settings.load().effective.begun.is_empty();
         let phases = self.phases.lock();
-        if phases.latches.are_in(&self.stored_overrides().events) {
-            return false;
-        }
         // A phase never goes back, so a wrong clock must not decide for all nodes.
-        let is_wrong =
-            !is_wall_steady(&*self.shared.clock) || !self.shared.clocks.large().is_empty();
-        if is_wrong && !phases.is_withheld.swap(true, Ordering::Relaxed) {
+        let is_wall_wrong = !is_wall_steady(&*self.shared.clock);
+        let is_wrong = is_wall_wrong || !self.shared.clocks.large().is_empty();
+        if !is_wrong {
+            phases.is_withheld.store(false, Ordering::Relaxed);
+        } else if has_begun && !phases.is_withheld.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 room = %self.name,
                 "phases of events not stored: clocks differ by more than half a second; run NTP on \
                  all machines"
             );
         }
-        if !is_wrong {
-            phases.is_withheld.store(false, Ordering::Relaxed);
-        }
-        !is_wrong
+        !is_wrong && !phases.latches.are_in(&self.stored_overrides().events)
     }
 
     async fn store_phases(&self) {

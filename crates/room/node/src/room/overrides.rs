@@ -247,12 +247,16 @@ impl RoomHandle {
             tracing::error!("{problem}; the override does not match the file and is ignored");
         }
         events::latch(&mut phases.latches, &settings.effective, clock);
+        if settings.effective.config != self.settings.load().effective.config {
+            // Those who came just before the settings changed are not counted yet.
+            phases.nobody_waits_since = None;
+        }
         let is_other_rules = {
             let mut room = self.room.lock();
             let applied = *room.rules();
             let effective = &settings.effective;
             let wanted = events::in_room_time(effective, &phases.latches, clock, Some(&applied));
-            let rules = self.in_force(&settings, wanted, (&room, &phases.latches));
+            let rules = self.in_force(&settings, wanted, (&room, &phases));
             events::settle(&mut phases.latches, effective, &rules);
             if rules.queueing_method != wanted.queueing_method && applied != rules {
                 tracing::info!(

@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use anteroom_room::queue_position::QueueReason;
 use anteroom_room::room::RoomTotals;
+use anteroom_room::rules::Rules;
 use anteroom_room::sync::Snapshot;
 use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_room::watermark::Watermark;
@@ -111,8 +112,15 @@ impl RoomHandle {
             closed_by: snapshot.closed_by,
             degraded: stats.degraded,
             is_root_store_unavailable: self.is_root_store_unavailable(),
+            is_draining: is_draining(&rules, &effective.config.rules, self.wall_now()),
             event: effective.event.clone(),
             next_event: effective.next.clone(),
         }
     }
+}
+
+/// Whether a room that `wanted` rules let everybody pass in has a queue only for those who wait.
+fn is_draining(rules: &Rules, wanted: &Rules, now: Timestamp) -> bool {
+    let is_held = wanted.queue_all || wanted.opening_ahead(now).is_some();
+    rules.queueing_method != wanted.queueing_method && !is_held
 }

@@ -59,6 +59,8 @@ pub struct StateFacts {
     pub degraded: Option<QueueReason>,
     /// Whether the store of the root ledger is unavailable.
     pub is_root_store_unavailable: bool,
+    /// Whether the room lets everybody pass as soon as nobody waits.
+    pub is_draining: bool,
     /// The active event; `None` if there is none.
     pub event: Option<EventNow>,
     /// The next event; `None` if there is none.
@@ -181,6 +183,9 @@ pub struct RoomState {
     /// Whether the replying node cannot reach the store of the root ledger.
     #[serde(default, rename = "rootStoreUnavailable")]
     pub is_root_store_unavailable: bool,
+    /// Whether the room lets everybody pass as soon as nobody waits: an event or a stop has ended.
+    #[serde(default, rename = "draining")]
+    pub is_draining: bool,
     /// The active event; `null` = there is none.
     #[serde(default)]
     pub event: Option<EventState>,
@@ -289,6 +294,7 @@ impl From<&StateFacts> for RoomState {
             override_version: shown.version,
             held_commands: shown.held.clone(),
             is_root_store_unavailable: facts.is_root_store_unavailable,
+            is_draining: facts.is_draining,
             event: facts.event.as_ref().map(EventState::of),
             next_event: facts.next_event.as_ref().map(EventState::of),
             origins: Vec::new(),
@@ -343,6 +349,7 @@ mod tests {
             closed_by: None,
             degraded: None,
             is_root_store_unavailable: false,
+            is_draining: false,
             event: None,
             next_event: None,
         }
@@ -389,6 +396,7 @@ mod tests {
             "overrides": {},
             "overrideVersion": 0,
             "rootStoreUnavailable": false,
+            "draining": false,
             "event": null,
             "nextEvent": null,
             "origins": [],
