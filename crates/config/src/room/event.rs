@@ -168,7 +168,10 @@ fn read_times(table: &mut Table<'_>, opens_at: Option<Timestamp>) -> Option<Even
     let prequeue_at = table.optional(&PREQUEUE_AT);
     let starts_at = table.required(&STARTS_AT);
     let ends_at = table.optional(&ENDS_AT);
-    let starts_at = starts_at?;
+    // A time that could not be read was reported, and is not missing.
+    let is_read = |key: &str, time: Option<Timestamp>| time.is_some() || !table.has(key);
+    let are_read = is_read(PREQUEUE_AT.name, prequeue_at) && is_read(ENDS_AT.name, ends_at);
+    let starts_at = starts_at.filter(|_| are_read)?;
     let mut report = |key: &str, found: String, allowed: &str| {
         let location = table.location(key);
         table

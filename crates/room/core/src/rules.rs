@@ -204,14 +204,14 @@ impl Rules {
     }
 
     /// Returns the rules that a room applies now if its settings want these. `before` are the rules
-    /// that it applies so far, and `waiting` is the number of its waiting visitors.
+    /// that it applies so far. `may_wait` says whether visitors wait, as far as anybody knows.
     ///
     /// They differ where the room lets everybody pass. While it holds all visitors, it has a queue.
     /// When that ends, or when a queue ends otherwise, those who wait and everyone after them enter
     /// under the last limits until nobody waits. Without this, all of them would reach the origin
     /// at once.
     #[must_use]
-    pub fn in_force(self, before: &Self, waiting: u32, now: Timestamp) -> Self {
+    pub fn in_force(self, before: &Self, may_wait: bool, now: Timestamp) -> Self {
         if self.queueing_method != QueueingMethod::Passthrough {
             return self;
         }
@@ -222,7 +222,7 @@ impl Rules {
             };
         }
         match before.queueing_method {
-            method @ (QueueingMethod::Fifo | QueueingMethod::Random) if waiting > 0 => Self {
+            method @ (QueueingMethod::Fifo | QueueingMethod::Random) if may_wait => Self {
                 limits: before.limits,
                 new_users_window: before.new_users_window,
                 queueing_method: method,
@@ -274,62 +274,50 @@ mod tests {
     use super::*;
 
     const NOW: Timestamp = Timestamp(1_000_000);
-    const OPEN: Rules = Rules {
-        queueing_method: QueueingMethod::Passthrough,
-        ..SALE
-    };
-    const SALE: Rules = Rules {
-        limits: Limits {
-            total_active_users: 5,
-            new_users_per_minute: 7,
-        },
-        new_users_window: NewUsersWindow::Sliding,
-        session_duration: DurationMs::from_secs(300),
-        session_renewal: true,
-        queueing_method: QueueingMethod::Random,
-        queue_all: false,
-        opens_at: None,
-        holds_from: Timestamp::ZERO,
-        draw: false,
-        draw_name: Timestamp::ZERO,
-        earlier_draw: None,
-        allocation: AllocationKind::Leases,
-        curve_factor: CurveFactor::ONE,
-        pacing: false,
-        seat_needs_cookie: SeatNeedsCookie::Never,
-        position_grace: DurationMs::from_secs(300),
-        turn_held_for: DurationMs::from_secs(60),
-        refresh_interval: None,
-        on_store_failure: OnStoreFailure::Bounded,
-    };
+    fn sale() -> Rules {
+        Rules {
+            limits: Limits {
+                total_active_users: 5,
+                new_users_per_minute: 7,
+            },
+            new_users_window: NewUsersWindow::Sliding,
+            queueing_method: QueueingMethod::Random,
+            ..Rules::default()
+        }
+    }
+
+    fn open() -> Rules {
+        Rules {
+            queueing_method: QueueingMethod::Passthrough,
+            ..Rules::default()
+        }
+    }
 
     #[test]
     fn a_room_that_lets_all_pass_lets_those_who_wait_enter_first() {
-        let open = Rules {
-            limits: Limits {
-                total_active_users: 900,
-                new_users_per_minute: 900,
-            },
-            ..OPEN
-        };
-        let run_off = open.in_force(&SALE, 1, NOW);
+        let (sale, open) = (sale(), open());
+        let run_off = open.in_force(&sale, true, NOW);
         assert_eq!(run_off.queueing_method, QueueingMethod::Random);
-        assert_eq!(run_off.limits, SALE.limits);
+        assert_eq!(run_off.limits, sale.limits);
         assert_eq!(run_off.new_users_window, NewUsersWindow::Sliding);
         assert_eq!(
-            open.in_force(&run_off, 1, NOW),
+            open.in_force(&run_off, true, NOW),
             run_off,
             "until nobody waits"
         );
-        assert_eq!(open.in_force(&run_off, 0, NOW), open);
-        assert_eq!(open.in_force(&open, 9, NOW), open, "nobody can wait here");
+        assert_eq!(open.in_force(&run_off, false, NOW), open);
+        assert_eq!(
+            open.in_force(&open, true, NOW),
+            open,
+            "nobody can wait here"
+        );
         let closed = Rules {
             queueing_method: QueueingMethod::Reject,
-            ..SALE
+            ..sale
         };
-        assert_eq!(open.in_force(&closed, 9, NOW), open);
-        assert_eq!(closed.in_force(&SALE, 9, NOW), closed);
-        assert_eq!(SALE.in_force(&open, 9, NOW), SALE);
+        assert_eq!(open.in_force(&closed, true, NOW), open);
+        assert_eq!(closed.in_force(&sale, true, NOW), closed);
+        assert_eq!(sale.in_force(&open, true, NOW), sale);
     }
 
     #[test]
@@ -337,22 +325,22 @@ mod tests {
         let held = [
             Rules {
                 queue_all: true,
-                ..OPEN
+                ..open()
             },
             Rules {
                 opens_at: Some(NOW + DurationMs(1)),
-                ..OPEN
+                ..open()
             },
         ];
         for rules in held {
-            let in_force = rules.in_force(&OPEN, 0, NOW);
+            let in_force = rules.in_force(&open(), false, NOW);
             assert_eq!(in_force.queueing_method, QueueingMethod::Fifo);
             let opened = Rules {
                 queue_all: false,
                 opens_at: None,
                 ..rules
             };
-            let after = opened.in_force(&in_force, 3, NOW);
+            let after = opened.in_force(&in_force, true, NOW);
             assert_eq!(after.queueing_method, QueueingMethod::Fifo);
         }
     }

@@ -157,7 +157,7 @@ impl RoomHandle {
             events::in_room_time(&settings.effective, &phases.latches, &*shared.clock, None);
         // After an event, visitors may still wait: this node does not know yet.
         let before = settings.effective.last_rules.unwrap_or(rules);
-        let rules = rules.in_force(&before, 1, opened_at);
+        let rules = rules.in_force(&before, true, opened_at);
         let before = shared.process.as_ref();
         let before = before
             .map(|file| file.predecessors(&name))

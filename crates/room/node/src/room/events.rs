@@ -7,7 +7,6 @@
 //! latched.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anteroom_config::overrides::{EventLatch, EventLatches, RoomOverrides};
@@ -50,7 +49,7 @@ pub(super) struct Phases {
     /// or nobody has said.
     pub(super) nobody_waits_since: Option<Timestamp>,
     /// Whether a warning was logged that they are not stored.
-    is_withheld: AtomicBool,
+    is_withheld: bool,
 }
 
 /// Latches the phases of events that have begun, with the room time of their doors.
@@ -68,7 +67,7 @@ pub(super) fn latch(latches: &mut EventLatches, effective: &Effective, clock: &d
 }
 
 /// Returns the event that has ended last, if the room has its times.
-pub(super) fn over(effective: &Effective) -> Option<&EventNow> {
+fn over(effective: &Effective) -> Option<&EventNow> {
     let doors = effective.doors.as_ref();
     doors.filter(|event| event.phase == EventPhase::Over)
 }
@@ -184,15 +183,12 @@ impl RoomHandle {
         (room, phases): (&Room, &Phases),
     ) -> Rules {
         let now = self.shared.clock.now();
-        let has_nobody = phases
+        let since = phases
             .nobody_waits_since
-            .is_some_and(|since| room.people_waiting() == 0 && since + COUNTED_WITHIN <= now);
-        let waiting = if has_nobody || self.has_settled(settings, &phases.latches) {
-            0
-        } else {
-            room.people_waiting().max(1)
-        };
-        let mut rules = wanted.in_force(room.rules(), waiting, now);
+            .filter(|_| room.people_waiting() == 0);
+        let has_nobody = since.is_some_and(|since| since + COUNTED_WITHIN <= now);
+        let may_wait = !has_nobody && !self.has_settled(settings, &phases.latches);
+        let mut rules = wanted.in_force(room.rules(), may_wait, now);
         let is_set = |key| settings.overrides.values.contains_key(key);
         if is_set(TOTAL_ACTIVE_USERS) {
             rules.limits.total_active_users = wanted.limits.total_active_users;
@@ -259,13 +255,14 @@ impl RoomHandle {
     /// Whether the store lacks phases, as far as this node knows, and this node may store them.
     fn lacks_phases(&self) -> bool {
         let has_begun = !self.settings.load().effective.begun.is_empty();
-        let phases = self.phases.lock();
+        let mut phases = self.phases.lock();
         // A phase never goes back, so a wrong clock must not decide for all nodes.
         let is_wall_wrong = !is_wall_steady(&*self.shared.clock);
         let is_wrong = is_wall_wrong || !self.shared.clocks.large().is_empty();
         if !is_wrong {
-            phases.is_withheld.store(false, Ordering::Relaxed);
-        } else if has_begun && !phases.is_withheld.swap(true, Ordering::Relaxed) {
+            phases.is_withheld = false;
+        } else if has_begun && !phases.is_withheld {
+            phases.is_withheld = true;
             tracing::warn!(
                 room = %self.name,
                 "phases of events not stored: clocks differ by more than half a second; run NTP on \
