@@ -33,8 +33,8 @@ pub struct Effective {
     pub event: Option<EventNow>,
     /// The next event; `None` if there is none.
     pub next: Option<EventNow>,
-    /// The event that the times of opening are of; `None` if the room has none.
-    pub doors: Option<EventNow>,
+    /// The event whose prequeue and start the room has; `None` if there is none.
+    pub prequeue_of: Option<EventNow>,
     /// The shuffled event before it, whose order holds for those who still wait.
     pub earlier_draw: Option<EventNow>,
     /// Rules of the event that ended last: those who wait since then enter under them.
@@ -82,18 +82,18 @@ pub fn effective(file: &RoomConfig, overrides: &RoomOverrides, now: Timestamp) -
     let events: Vec<EventNow> = events.into_iter().map(|(_, event)| event).collect();
     let all = || events.iter().chain(&opening);
     let phases = all().filter_map(EventNow::changes_at);
-    let changes = phases.chain(all().filter_map(|event| event.takes_doors_at(now)));
+    let changes = phases.chain(all().filter_map(|event| event.prequeue_applies_at(now)));
     let next_change_at = changes.chain(next_step_at).min();
-    let doors = doors(opening.as_ref(), &events, now).cloned();
+    let prequeue_of = prequeue_of(opening.as_ref(), &events, now).cloned();
     let earlier_draw = all()
         .filter(|event| event.is_shuffled && event.phase >= EventPhase::Running)
-        .filter(|event| Some(*event) != doors.as_ref())
+        .filter(|event| Some(*event) != prequeue_of.as_ref())
         .max_by_key(|event| event.times.starts_at)
         .cloned();
-    if let Some(doors) = &doors {
-        config.rules.opens_at = Some(doors.times.starts_at);
-        config.rules.holds_from = doors.times.prequeue_at;
-        config.rules.draw = doors.is_shuffled;
+    if let Some(event) = &prequeue_of {
+        config.rules.opens_at = Some(event.times.starts_at);
+        config.rules.holds_from = event.times.prequeue_at;
+        config.rules.draw = event.is_shuffled;
     }
     let active = events.iter().find(|event| event.phase.is_active());
     let begun = all().filter(|event| event.has_begun());
@@ -103,7 +103,7 @@ pub fn effective(file: &RoomConfig, overrides: &RoomOverrides, now: Timestamp) -
         event: active.cloned(),
         next: next(&events).cloned(),
         begun: begun.cloned().collect(),
-        doors,
+        prequeue_of,
         earlier_draw,
         last_rules,
         config,
@@ -157,7 +157,7 @@ fn opening(config: &RoomConfig, overrides: &RoomOverrides, now: Timestamp) -> Op
 
 /// Returns the event whose times the room has: the one that visitors wait for, the next one if it
 /// is near, or the one that started last. Its order holds on for those who still wait.
-fn doors<'a>(
+fn prequeue_of<'a>(
     opening: Option<&'a EventNow>,
     events: &'a [EventNow],
     now: Timestamp,
@@ -214,7 +214,7 @@ impl EventNow {
     }
 
     /// Returns the time at which the room takes over the times of an event, if that is ahead.
-    fn takes_doors_at(&self, now: Timestamp) -> Option<Timestamp> {
+    fn prequeue_applies_at(&self, now: Timestamp) -> Option<Timestamp> {
         let at = self.times.prequeue_at - AHEAD;
         (self.phase == EventPhase::Upcoming && now < at).then_some(at)
     }

@@ -200,7 +200,7 @@ fn opens_at_is_an_event_without_an_end() {
     let found = at(&room, -500);
     assert_eq!(found.config.rules.opening_ahead(after_ten(-500)), Some(TEN));
     assert_eq!(found.next_change_at, Some(TEN));
-    assert_eq!(found.doors.unwrap().name, "opening");
+    assert_eq!(found.prequeue_of.unwrap().name, "opening");
     let found = at(&room, 0);
     assert_eq!(found.config.rules.opening_ahead(TEN), None);
     let drawn = found.config.rules.drawn().unwrap();
@@ -221,7 +221,7 @@ fn the_opening_that_came_last_has_its_draw_and_an_earlier_one_keeps_its_order() 
     };
     let evening = after_ten(600);
     let found = effective(&room, &overrides, evening);
-    assert_eq!(found.doors.unwrap().name, "opening");
+    assert_eq!(found.prequeue_of.unwrap().name, "opening");
     assert_eq!(found.config.rules.drawn().unwrap().until, evening);
     assert_eq!(found.earlier_draw.unwrap().name, "sale");
 }

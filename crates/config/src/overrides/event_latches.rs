@@ -17,11 +17,11 @@ const SCHEDULE: &str = "schedule";
 const KEPT_FOR: DurationMs = DurationMs::from_secs(31 * 86_400);
 
 /// Number of the phase after the last one of [`EventPhase`].
-const SETTLED: u8 = 4;
+const DRAINED: u8 = 4;
 /// Largest difference of two times of one start. Two clocks cannot be read at once.
 const TOLERANCE_MS: u64 = 500;
 
-/// Phase that an event has reached, and the times of the doors.
+/// Phase that an event has reached, and the times of its prequeue.
 ///
 /// The times are room time. Those who wait for the start have tickets with room time, and a draw
 /// depends on the times: they must not change when the wall clock is stepped.
@@ -54,13 +54,13 @@ impl EventLatch {
 
     /// Whether the event is over, and nobody waits any more who came before its end.
     #[must_use]
-    pub const fn has_settled(&self) -> bool {
-        self.phase >= SETTLED
+    pub const fn has_drained(&self) -> bool {
+        self.phase >= DRAINED
     }
 
     /// Returns the phase in words, for the audit log.
     const fn in_words(&self) -> &'static str {
-        if self.has_settled() {
+        if self.has_drained() {
             "nobody waits any more"
         } else {
             self.phase().name()
@@ -69,7 +69,7 @@ impl EventLatch {
 
     /// Returns the room times between which new visitors are queued for the start.
     #[must_use]
-    pub const fn doors(&self) -> (Timestamp, Timestamp) {
+    pub const fn prequeue(&self) -> (Timestamp, Timestamp) {
         (Timestamp(self.holds_from), Timestamp(self.opens_at))
     }
 
@@ -120,8 +120,8 @@ impl EventLatches {
         latch.map_or(EventPhase::Upcoming, EventLatch::phase)
     }
 
-    /// Latches a phase. A later one stays, and so do the first times of the doors: before the start
-    /// the time of the start is only expected.
+    /// Latches a phase. A later one stays, and so do the first times of the prequeue: before the
+    /// start the time of the start is only expected.
     pub fn advance(&mut self, name: &str, times: &EventTimes, latch: EventLatch) {
         let known = self.0.entry(key(name, times)).or_insert(latch);
         if latch.phase <= known.phase {
@@ -135,9 +135,9 @@ impl EventLatches {
     }
 
     /// Notes that nobody waits any more who came before the end of an event.
-    pub fn settle(&mut self, name: &str, times: &EventTimes) {
+    pub fn drain(&mut self, name: &str, times: &EventTimes) {
         if let Some(known) = self.0.get_mut(&key(name, times)) {
-            known.phase = known.phase.max(SETTLED);
+            known.phase = known.phase.max(DRAINED);
         }
     }
 
@@ -243,7 +243,7 @@ mod tests {
         let mut known = latches(EventPhase::Prequeue, 100);
         known.advance("sale", &SALE, latch(EventPhase::Running, 9_000));
         let of_start = known.of("sale", &SALE).unwrap();
-        assert_eq!(of_start.doors(), (Timestamp(95), Timestamp(9_000)));
+        assert_eq!(of_start.prequeue(), (Timestamp(95), Timestamp(9_000)));
         let known = of_start;
         assert_eq!(known.phase(), EventPhase::Running);
         let over = latches(EventPhase::Over, 100);
@@ -274,7 +274,7 @@ mod tests {
             .unwrap();
         // The first times are only those that were expected.
         let started = second.events.of("sale", &SALE).unwrap();
-        assert_eq!(started.doors(), (Timestamp(95), Timestamp(9_000)));
+        assert_eq!(started.prequeue(), (Timestamp(95), Timestamp(9_000)));
         assert_eq!(second.version, first.version + 1);
         let text = String::from_utf8(super::super::encode(&second)).unwrap();
         let read: RoomOverrides = super::super::decode(text.as_bytes()).unwrap();
@@ -296,10 +296,10 @@ mod tests {
     #[test]
     fn the_end_of_the_queue_is_the_last_phase() {
         let mut known = latches(EventPhase::Over, 100);
-        assert!(!known.of("sale", &SALE).unwrap().has_settled());
+        assert!(!known.of("sale", &SALE).unwrap().has_drained());
         let stored = RoomOverrides::default().with_phases(&known, START).unwrap();
-        known.settle("sale", &SALE);
-        assert!(known.of("sale", &SALE).unwrap().has_settled());
+        known.drain("sale", &SALE);
+        assert!(known.of("sale", &SALE).unwrap().has_drained());
         assert_eq!(known.phase("sale", &SALE), EventPhase::Over);
         let next = stored.with_phases(&known, START).unwrap();
         let what = next.newest.as_ref().map(|entry| entry.what.as_str());

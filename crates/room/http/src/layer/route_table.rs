@@ -276,21 +276,13 @@ impl RoomRoute {
 
     /// Returns the operator's page at present: that of the active event, or that of the room.
     pub(super) fn template(&self) -> Option<&CustomPage> {
-        let of_event = || {
-            let find = |event: &EventNow| {
-                let mut templates = self.event_templates.iter();
-                templates.position(|(name, _)| name.as_str() == event.name)
-            };
-            let found = self.room.with_event(find).flatten()?;
-            self.event_templates
-                .get(found)
-                .map(|(_, template)| template)
+        let find = |event: &EventNow| {
+            let mut templates = self.event_templates.iter();
+            templates.position(|(name, _)| name.as_str() == event.name)
         };
-        let of_event = if self.event_templates.is_empty() {
-            None
-        } else {
-            of_event()
-        };
+        let found = self.room.with_event(find).flatten();
+        let of_event = found.and_then(|found| self.event_templates.get(found));
+        let of_event = of_event.map(|(_, template)| template);
         of_event.or(self.template.as_ref())
     }
 

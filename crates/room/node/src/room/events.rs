@@ -32,7 +32,7 @@ const WRITE_TIME_OUT: Duration = Duration::from_secs(3);
 /// of their pages, and some more. Those who have just come are counted with their second request.
 const COUNTED_WITHIN: DurationMs = DurationMs(65_000);
 /// Time after the end of an event after which nobody waits for it any more.
-const SETTLED_AFTER: DurationMs = DurationMs::from_secs(86_400);
+const DRAINED_AFTER: DurationMs = DurationMs::from_secs(86_400);
 const TOTAL_ACTIVE_USERS: &str = "total_active_users";
 const NEW_USERS_PER_MINUTE: &str = "new_users_per_minute";
 
@@ -52,13 +52,13 @@ pub(super) struct Phases {
     is_withheld: bool,
 }
 
-/// Latches the phases of events that have begun, with the room time of their doors.
+/// Latches the phases of events that have begun, with the room time of their prequeues.
 pub(super) fn latch(latches: &mut EventLatches, effective: &Effective, clock: &dyn NodeClock) {
     if !is_wall_steady(clock) {
         return;
     }
     for event in &effective.begun {
-        let (holds_from, opens_at) = doors_by_clock(event, clock);
+        let (holds_from, opens_at) = prequeue_by_clock(event, clock);
         let latch = EventLatch::new(event.phase, holds_from, opens_at);
         latches.advance(&event.name, &event.times, latch);
     }
@@ -68,17 +68,17 @@ pub(super) fn latch(latches: &mut EventLatches, effective: &Effective, clock: &d
 
 /// Returns the event that has ended last, if the room has its times.
 fn over(effective: &Effective) -> Option<&EventNow> {
-    let doors = effective.doors.as_ref();
-    doors.filter(|event| event.phase == EventPhase::Over)
+    let prequeue_of = effective.prequeue_of.as_ref();
+    prequeue_of.filter(|event| event.phase == EventPhase::Over)
 }
 
 /// Notes that nobody waits any more who came before the end of the last event: then all nodes let
 /// everybody pass. One that went on with its queue would give no seats to those who wait there.
-pub(super) fn settle(latches: &mut EventLatches, effective: &Effective, rules: &Rules) {
+pub(super) fn drain(latches: &mut EventLatches, effective: &Effective, rules: &Rules) {
     if let Some(event) = over(effective)
         && rules.queueing_method == QueueingMethod::Passthrough
     {
-        latches.settle(&event.name, &event.times);
+        latches.drain(&event.name, &event.times);
     }
 }
 
@@ -96,10 +96,10 @@ pub(super) fn in_room_time(
     applied: Option<&Rules>,
 ) -> Rules {
     let mut rules = effective.config.rules;
-    let Some(doors) = &effective.doors else {
+    let Some(prequeue_of) = &effective.prequeue_of else {
         return rules;
     };
-    let (holds_from, opens_at) = doors_in_room_time(doors, latches, clock);
+    let (holds_from, opens_at) = prequeue_in_room_time(prequeue_of, latches, clock);
     let near = |one: Timestamp, other: Timestamp| one.0.abs_diff(other.0) <= TOLERANCE.0;
     let kept = applied.and_then(|applied| {
         let applied = (applied.holds_from, applied.opens_at?);
@@ -108,10 +108,10 @@ pub(super) fn in_room_time(
     let (holds_from, opens_at) = kept.unwrap_or((holds_from, opens_at));
     rules.holds_from = holds_from;
     rules.opens_at = Some(opens_at);
-    rules.draw_name = doors.times.starts_at;
+    rules.draw_name = prequeue_of.times.starts_at;
     let earlier = effective.earlier_draw.as_ref();
     rules.earlier_draw = earlier.map(|event| {
-        let (from, until) = doors_in_room_time(event, latches, clock);
+        let (from, until) = prequeue_in_room_time(event, latches, clock);
         let draw = Draw {
             from,
             until,
@@ -126,21 +126,21 @@ pub(super) fn in_room_time(
     rules
 }
 
-fn doors_in_room_time(
+fn prequeue_in_room_time(
     event: &EventNow,
     latches: &EventLatches,
     clock: &dyn NodeClock,
 ) -> (Timestamp, Timestamp) {
-    let (holds_from, opens_at) = doors_by_clock(event, clock);
+    let (holds_from, opens_at) = prequeue_by_clock(event, clock);
     match latches.of(&event.name, &event.times) {
         // The start moves with the wall clock until it has come.
-        Some(latch) if latch.phase() < EventPhase::Running => (latch.doors().0, opens_at),
-        Some(latch) => latch.doors(),
+        Some(latch) if latch.phase() < EventPhase::Running => (latch.prequeue().0, opens_at),
+        Some(latch) => latch.prequeue(),
         None => (holds_from, opens_at),
     }
 }
 
-fn doors_by_clock(event: &EventNow, clock: &dyn NodeClock) -> (Timestamp, Timestamp) {
+fn prequeue_by_clock(event: &EventNow, clock: &dyn NodeClock) -> (Timestamp, Timestamp) {
     let (wall, room) = (clock.wall(), clock.now());
     let in_room_time = |at| match at {
         Timestamp::ZERO => at,
@@ -187,7 +187,7 @@ impl RoomHandle {
             .nobody_waits_since
             .filter(|_| room.people_waiting() == 0);
         let has_nobody = since.is_some_and(|since| since + COUNTED_WITHIN <= now);
-        let may_wait = !has_nobody && !self.has_settled(settings, &phases.latches);
+        let may_wait = !has_nobody && !self.has_drained(settings, &phases.latches);
         let mut rules = wanted.in_force(room.rules(), may_wait, now);
         let is_set = |key| settings.overrides.values.contains_key(key);
         if is_set(TOTAL_ACTIVE_USERS) {
@@ -200,14 +200,14 @@ impl RoomHandle {
     }
 
     /// Whether nobody waits any more who came before the end of the last event, as some node found.
-    fn has_settled(&self, settings: &Settings, latches: &EventLatches) -> bool {
+    fn has_drained(&self, settings: &Settings, latches: &EventLatches) -> bool {
         let Some(event) = over(&settings.effective) else {
             return false;
         };
         let latch = latches.of(&event.name, &event.times);
         let ends_at = event.times.ends_at.unwrap_or(Timestamp::NEVER);
-        let is_long_ago = ends_at + SETTLED_AFTER <= self.shared.clock.wall();
-        is_long_ago || latch.is_some_and(EventLatch::has_settled)
+        let is_long_ago = ends_at + DRAINED_AFTER <= self.shared.clock.wall();
+        is_long_ago || latch.is_some_and(EventLatch::has_drained)
     }
 
     /// Whether the settings change by themselves, or the room applies other rules than it should:

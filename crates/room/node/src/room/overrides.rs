@@ -257,7 +257,7 @@ impl RoomHandle {
             let effective = &settings.effective;
             let wanted = events::in_room_time(effective, &phases.latches, clock, Some(&applied));
             let rules = self.in_force(&settings, wanted, (&room, &phases));
-            events::settle(&mut phases.latches, effective, &rules);
+            events::drain(&mut phases.latches, effective, &rules);
             if rules.queueing_method != wanted.queueing_method && applied != rules {
                 tracing::info!(
                     room = %self.name,
