@@ -148,6 +148,17 @@ pub(crate) const ENVOY: Requirement = Requirement {
     },
 };
 
+/// Cloudflare's SDK for Python, which drives the API that is like theirs. Its test refers to the
+/// same folder.
+pub(crate) const CLOUDFLARE_SDK: Requirement = Requirement {
+    binary: "cloudflare",
+    package: Package::Wheel {
+        file: "xtask/cloudflare.txt",
+        folder: "target/tools/cloudflare-5.9.0",
+        program: "cloudflare/__init__.py",
+    },
+};
+
 /// Checker of licences, sources and banned packages. It is built once, without optimization, which
 /// would take longer than all its runs.
 pub(crate) const CARGO_DENY: Requirement = Requirement {

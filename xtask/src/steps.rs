@@ -11,8 +11,8 @@ use anyhow::{Context as _, bail, ensure};
 use crate::ahead::Ahead;
 use crate::counters::run_counted;
 use crate::requirements::{
-    CARGO_DENY, CHROMEDRIVER, CHROMIUM, CLIPPY, COUNTERS, CXX, ENVOY, GIT, HAPROXY, MAKE, MDBOOK,
-    MEMCACHED, PIP, REDIS_SERVER, RUSTFMT, Requirement,
+    CARGO_DENY, CHROMEDRIVER, CHROMIUM, CLIPPY, CLOUDFLARE_SDK, COUNTERS, CXX, ENVOY, GIT, HAPROXY,
+    MAKE, MDBOOK, MEMCACHED, PIP, REDIS_SERVER, RUSTFMT, Requirement,
 };
 use crate::step::{Outcome, Run, Scope, Step};
 use crate::{bench, cargo, deploy, layers, mutations, requirements, tidy, workspace};
@@ -104,6 +104,7 @@ pub(crate) const STEPS: &[Step] = &[
             MEMCACHED,
             PIP,
             ENVOY,
+            CLOUDFLARE_SDK,
             HAPROXY,
             CXX,
             MAKE,

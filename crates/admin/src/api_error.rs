@@ -61,7 +61,7 @@ pub(crate) enum ApiError {
 }
 
 impl ApiError {
-    const fn status(&self) -> StatusCode {
+    pub(crate) const fn status(&self) -> StatusCode {
         match self {
             Self::UnknownRoom { .. } | Self::UnknownLimit { .. } | Self::UnknownPath => {
                 StatusCode::NOT_FOUND
@@ -80,7 +80,7 @@ impl ApiError {
     }
 
     /// Returns the code for programs, and the message.
-    const fn words(&self) -> (&'static str, &'static str) {
+    pub(crate) const fn words(&self) -> (&'static str, &'static str) {
         match self {
             Self::UnknownRoom { .. } => ("unknown_room", "no room has this name"),
             Self::UnknownLimit { .. } => ("unknown_limit", "no limit has this name"),

@@ -10,6 +10,8 @@ use axum::extract::Path;
 use axum::extract::rejection::PathRejection;
 
 use crate::api_error::ApiError;
+use crate::api_rooms::LiveApiRooms;
+use crate::client_v4::preview::Previews;
 use crate::clocks::Clocks;
 use crate::command::WrongTokens;
 use crate::extras::Extras;
@@ -23,9 +25,11 @@ pub(crate) struct Inner {
     pub(crate) tokens: Arc<Tokens>,
     pub(crate) wrong_tokens: WrongTokens,
     pub(crate) limits: Arc<LiveLimits>,
+    pub(crate) api_rooms: Arc<LiveApiRooms>,
     pub(crate) extras: Arc<dyn Extras>,
     pub(crate) metrics: Metrics,
     pub(crate) ready: Ready,
+    pub(crate) previews: Previews,
 }
 
 /// Returns the room that a path names.

@@ -21,6 +21,8 @@ pub(crate) const BODY_BYTES_MAX: usize = 16 * 1024;
 
 /// Header with the operator's name, as the client states it.
 const OPERATOR: HeaderName = HeaderName::from_static("anteroom-operator");
+/// Header with a token, beside one with an e-mail address.
+const KEY: HeaderName = HeaderName::from_static("x-auth-key");
 /// Maximum characters of a user's name in the audit log.
 const USER_CHARS_MAX: usize = 64;
 
@@ -134,7 +136,11 @@ fn actor_at_once(inner: &Inner, request: &Request, needed: Role) -> Result<Actor
 }
 
 fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    // Older clients of Cloudflare's API send the token as a key.
+    let Some(value) = headers.get(AUTHORIZATION) else {
+        return headers.get(KEY)?.to_str().ok();
+    };
+    let value = value.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }

@@ -14,13 +14,15 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::IntoResponse;
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use axum::{Json, Router, middleware};
 use futures_util::future::join_all;
 
 use crate::api_error::{ApiError, status_of_health};
+use crate::api_rooms::LiveApiRooms;
 use crate::api_state::{Inner, room_of, state_of};
 use crate::bodies::{Health, Liveness, Readiness, RoomStates, SiteState};
+use crate::client_v4;
 use crate::clocks::Clocks;
 use crate::command::WrongTokens;
 use crate::extras::Extras;
@@ -83,13 +85,13 @@ impl fmt::Debug for Control {
 }
 
 impl Control {
-    /// Creates the API of `node` and of its rate limits, for operators with one of `tokens`.
+    /// Creates the API of `node`, its rate limits and its rooms of the API, for operators with one of `tokens`.
     /// `extras` are the stats of the rest of the program, [`crate::NoExtras`] if there are none.
     /// The start time in the metrics is now.
     #[must_use]
     pub fn new(
         node: Arc<Node>,
-        limits: Arc<LiveLimits>,
+        (limits, api_rooms): (Arc<LiveLimits>, Arc<LiveApiRooms>),
         extras: Arc<dyn Extras>,
         tokens: Arc<Tokens>,
     ) -> Self {
@@ -101,8 +103,10 @@ impl Control {
             tokens,
             wrong_tokens: WrongTokens::default(),
             limits,
+            api_rooms,
             extras,
             metrics,
+            previews: Default::default(),
         };
         Self {
             inner: Arc::new(inner),
@@ -125,6 +129,11 @@ impl Control {
             router = router.route(command.path(), post(handler));
         }
         router
+            .route(
+                &format!("{}{{*path}}", client_v4::PREFIX),
+                any(client_v4::respond),
+            )
+            .route("/preview/{id}", get(client_v4::preview::show))
             .route("/limits", get(limits::all))
             // A limit may have the name `assume-empty`: its overrides are read at the same path.
             .route(
@@ -159,7 +168,9 @@ async fn livez(State(inner): State<Arc<Inner>>) -> Json<Liveness> {
 }
 
 async fn readyz(State(inner): State<Arc<Inner>>) -> (StatusCode, Json<Readiness>) {
-    let readiness = inner.ready.of(&inner.node, &*inner.extras);
+    let readiness = inner
+        .ready
+        .of(&inner.node, &inner.api_rooms, &*inner.extras);
     (status_of_health(readiness.ready), Json(readiness))
 }
 

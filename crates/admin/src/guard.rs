@@ -16,9 +16,8 @@ use axum::response::{IntoResponse as _, Response};
 use crate::api_error::ApiError;
 use crate::hosts::{AllowedHosts, is_own_origin};
 
-/// Maximum bytes of path and query: twice the longest path, the state of a room with the longest
-/// name.
-const TARGET_BYTES_MAX: usize = 160;
+/// Maximum bytes of path and query: a path of three ids, and a query with a room's name.
+const TARGET_BYTES_MAX: usize = 512;
 
 /// Header with which a browser states the relation of the requesting page to this site.
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
@@ -57,8 +56,9 @@ fn rejection(request: &Request) -> Option<ApiError> {
     if sites.any(|site| site.as_bytes().eq_ignore_ascii_case(b"cross-site")) {
         return Some(ApiError::CrossSite);
     }
-    // Handlers of POST requests bound the body where they read it.
-    let may_have_body = request.method() == Method::POST;
+    // Handlers of these requests bound the body where they read it.
+    let method = request.method();
+    let may_have_body = [Method::POST, Method::PUT, Method::PATCH].contains(method);
     (!may_have_body && !request.body().is_end_stream()).then_some(ApiError::Body)
 }
 

@@ -6,9 +6,11 @@
 //! through [`Extras`]; this crate does not know the listeners of clients.
 
 mod api_error;
+pub mod api_rooms;
 mod api_state;
 mod bodies;
 pub mod client;
+mod client_v4;
 mod clocks;
 mod command;
 mod control;

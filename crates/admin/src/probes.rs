@@ -10,6 +10,7 @@ use anteroom_node::{Node, RoomHandle};
 use anteroom_room::sync::ClosedBy;
 use anteroom_room::time::{DurationMs, Timestamp};
 
+use crate::api_rooms::LiveApiRooms;
 use crate::bodies::{Liveness, Readiness};
 use crate::clocks::Clocks;
 use crate::extras::Extras;
@@ -48,9 +49,19 @@ impl Ready {
         }
     }
 
-    pub(crate) fn of(&self, node: &Node, extras: &dyn Extras) -> Readiness {
+    pub(crate) fn of(
+        &self,
+        node: &Node,
+        api_rooms: &LiveApiRooms,
+        extras: &dyn Extras,
+    ) -> Readiness {
         if node.is_stopping() {
             return Readiness::not("this node returns its leases and ends");
+        }
+        if !api_rooms.are_known() {
+            return Readiness::not(
+                "neither the store nor a copy says which rooms the API has made",
+            );
         }
         if !self.has_been.load(Ordering::Relaxed) {
             let is_waiting = Clocks::read(node.clock()).room.since(self.started_at) < STORE_TIMEOUT;

@@ -19,24 +19,15 @@ use std::process::ExitCode;
 
 use anteroom_config::{Checks, Config, Finding, Parsed, Problem, Problems, RejectedConfig};
 use anteroom_proxy::downstream::tls::Tls;
-use anteroom_room_http::bypass::BypassRules;
 use anteroom_room_http::layer::{RouteTableError, WaitingRoomLayer};
-use anteroom_room_http::page::CustomPage;
 use anteroom_store::chain;
 use clap::Args;
 use serde_json::json;
 
 /// Checks of the texts that the config crate does not compile.
 pub const CHECKS: Checks = Checks {
-    bypass: BypassRules::check,
-    bypass_warning: BypassRules::remark,
-    template: |template| {
-        let mistakes = CustomPage::mistakes(template).into_iter();
-        mistakes
-            .map(|mistake| (mistake.line, mistake.message))
-            .collect()
-    },
     lacks_kafka: !cfg!(feature = "kafka"),
+    ..anteroom_room_http::CHECKS
 };
 
 /// Exit code for an invalid configuration.

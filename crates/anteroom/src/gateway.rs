@@ -161,7 +161,7 @@ impl Gateway {
         let listeners = listeners.serve(server, address, layers.draining());
         let control = Control::new(
             Arc::clone(layers.node()),
-            Arc::clone(layers.limits()),
+            (Arc::clone(layers.limits()), Arc::clone(layers.api_rooms())),
             Arc::clone(&extras) as Arc<_>,
             Arc::clone(&tokens),
         );

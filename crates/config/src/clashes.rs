@@ -1,13 +1,14 @@
 //! Check for rooms and limits that clash: names, routes and cookies that two of them claim.
 
+use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
+use super::claims::{Claim, Claims, RoomClaims};
 use super::cookie;
 use super::limit::LimitRead;
 use super::limit_stores::LimitStore;
-use super::model::{Host, Route};
+use super::model::Route;
 use super::notes::{Located, Notes};
 use super::problem::Finding;
 use super::room::RoomRead;
@@ -16,9 +17,56 @@ use super::site::{self, SiteRead};
 
 /// Reports every claim that an earlier room, or the same one, has made before.
 pub(super) fn check(notes: &mut Notes, rooms: &[RoomRead]) {
-    check_names(notes, rooms);
-    check_routes(notes, rooms);
-    check_cookies(notes, rooms);
+    let mut claims = Claims::default();
+    for room in rooms {
+        for (claim, line) in claims.claim(&RoomClaims::of(room)) {
+            report_clash(notes, room, &claim, line);
+        }
+    }
+}
+
+fn report_clash(notes: &mut Notes, room: &RoomRead, claim: &Claim, line: usize) {
+    let location = match claim {
+        Claim::Name => room.name.as_ref().map(|name| &name.location),
+        Claim::Id => room.id.as_ref().map(|id| &id.location),
+        Claim::Route(number) => room.routes.get(*number).map(|route| &route.location),
+        Claim::Cookie(_) => Some(&room.cookie.location),
+    };
+    let Some(location) = location else { return };
+    let finding = match claim {
+        Claim::Name => format!("the room on line {line} has the same name"),
+        Claim::Id => format!("the room on line {line} has the same id"),
+        Claim::Route(number) => {
+            let route = room
+                .routes
+                .get(*number)
+                .map(|route| route.value.to_string());
+            format!("line {line} covers {} already", route.unwrap_or_default())
+        }
+        Claim::Cookie(cookie) => format!(
+            "the cookie {cookie} would be the one of the room on line {line}, on the same host"
+        ),
+    };
+    let hint =
+        matches!(claim, Claim::Cookie(_)).then(|| "give each its own cookie_suffix".to_owned());
+    notes.report(location, Finding::Remark(finding), "", hint);
+}
+
+impl<'a> RoomClaims<'a, usize> {
+    /// Returns the claims of a room that was read, each with its line.
+    fn of(room: &'a RoomRead) -> Self {
+        let name_line = room.name.as_ref().map_or(0, |name| name.location.line);
+        let id = room.id.as_ref();
+        let routes = room.routes.iter();
+        Self {
+            name: room.name.as_ref().map(|name| (&name.value, name_line)),
+            id: id.map(|id| (&id.value, id.location.line)),
+            routes: routes
+                .map(|route| (&route.value, route.location.line))
+                .collect(),
+            cookie: id.map(|id| (cookie::name(&room.cookie.value, &id.value), name_line)),
+        }
+    }
 }
 
 /// Reports names and hosts that an earlier site has.
@@ -65,11 +113,6 @@ pub(super) fn check_limits_stores(notes: &mut Notes, limits: &[LimitRead], store
     }
 }
 
-fn check_names(notes: &mut Notes, rooms: &[RoomRead]) {
-    let names = rooms.iter().filter_map(|room| room.name.as_ref());
-    refuse_same_names(notes, "room", names);
-}
-
 fn refuse_same_names<'a, N: Eq + Hash + 'a>(
     notes: &mut Notes,
     what: &str,
@@ -85,63 +128,6 @@ fn refuse_same_names<'a, N: Eq + Hash + 'a>(
                 let finding = format!("the {what} on line {} has the same name", first.get());
                 notes.report(location, Finding::Remark(finding), "", None);
             }
-        }
-    }
-}
-
-fn check_routes(notes: &mut Notes, rooms: &[RoomRead]) {
-    let mut lines: HashMap<(&Host, &str), usize> = HashMap::new();
-    for Located { value, location } in rooms.iter().flat_map(|room| &room.routes) {
-        match lines.entry((&value.host, &value.path)) {
-            Entry::Vacant(entry) => {
-                entry.insert(location.line);
-            }
-            Entry::Occupied(first) => {
-                let Route { host, path } = value;
-                let host = match host {
-                    Host::Any => "any host",
-                    Host::Name(name) => name,
-                };
-                let finding = format!("line {} covers {host} {path} already", first.get());
-                notes.report(location, Finding::Remark(finding), "", None);
-            }
-        }
-    }
-}
-
-fn check_cookies(notes: &mut Notes, rooms: &[RoomRead]) {
-    // By cookie: its hosts, and the line of the first room on each.
-    let mut taken: HashMap<String, HashMap<&Host, usize>> = HashMap::new();
-    let mut names = HashSet::new();
-    for room in rooms {
-        let Some(name) = &room.name else { continue };
-        // Two rooms with one name are reported once.
-        if !names.insert(&name.value) {
-            continue;
-        }
-        let cookie = cookie::name(&room.cookie.value, &name.value);
-        let hosts = taken.entry(cookie.clone()).or_default();
-        let own = || room.routes.iter().map(|route| &route.value.host);
-        // A room on any host shares its cookie with rooms on every host.
-        let clash = if own().any(|host| *host == Host::Any) {
-            hosts.values().min()
-        } else {
-            own().chain([&Host::Any]).find_map(|host| hosts.get(host))
-        };
-        if let Some(line) = clash {
-            let finding = format!(
-                "the cookie {cookie} would be the one of the room on line {line}, on the same host"
-            );
-            let hint = "give each its own cookie_suffix".to_owned();
-            notes.report(
-                &room.cookie.location,
-                Finding::Remark(finding),
-                "",
-                Some(hint),
-            );
-        } else {
-            let line = name.location.line;
-            hosts.extend(own().map(|host| (host, line)));
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! The gateway decides the attributes and the contents of the cookie.
 
-use super::model::{CookieSettings, RoomConfig, RoomName};
+use super::model::{CookieSettings, RoomConfig, RoomId};
 
 /// Common prefix of all cookies of Anteroom.
 const PREFIX: &str = "__anteroom_";
@@ -12,11 +12,11 @@ impl RoomConfig {
     /// share it.
     #[must_use]
     pub fn cookie_name(&self) -> String {
-        name(&self.cookie, &self.name)
+        name(&self.cookie, &self.id)
     }
 }
 
-pub(super) fn name(settings: &CookieSettings, room: &RoomName) -> String {
+pub(super) fn name(settings: &CookieSettings, room: &RoomId) -> String {
     settings.suffix.as_ref().map_or_else(
         || format!("{PREFIX}{:08x}", fnv1a(room.as_str().as_bytes())),
         |suffix| format!("{PREFIX}{suffix}"),

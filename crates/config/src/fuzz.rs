@@ -3,8 +3,9 @@
 use anteroom_room::time::Timestamp;
 use toml::de::{DeTable, DeValue};
 
+use crate::api_rooms::{ApiRoom, ApiRooms};
 use crate::overrides::{Actor, Log, OperatorCommand, Record as _, RoomOverrides};
-use crate::{Config, RoomConfig};
+use crate::{Checks, Config, RoomConfig};
 
 /// Reads `data` as a config file.
 ///
@@ -103,6 +104,46 @@ fn password_of(address: &str) -> Option<&str> {
     let (credentials, _) = rest.rsplit_once('@')?;
     let (_, password) = credentials.split_once(':')?;
     Some(password)
+}
+
+/// Reads `data` as the record of the rooms of the API, and as the keys of one room.
+///
+/// # Panics
+///
+/// If a record changes when it is written and read again, if a room is both served and left out, or
+/// if a problem takes more than one line. Any other panic is a bug too.
+pub fn api_rooms(data: &[u8]) {
+    let record = match (ApiRooms::decode(data), serde_json::from_slice(data)) {
+        (Ok(record), _) => {
+            let again = ApiRooms::decode(&record.encode());
+            assert_eq!(again.as_ref(), Ok(&record), "another record");
+            record
+        }
+        (Err(_), Ok(values)) => {
+            let made = ApiRoom {
+                values,
+                ..ApiRoom::default()
+            };
+            ApiRooms::default().with(&room().id, Some(made), 1)
+        }
+        (Err(_), Err(_)) => return,
+    };
+    let text = "[[site]]\nname = \"shop\"\norigin = \"http://127.0.0.1:9\"";
+    let file = Config::parse("fuzz.toml", text)
+        .expect("it is legal")
+        .config;
+    let placed = record.beside(&file, Checks::default());
+    for (id, left_out) in &placed.left_out {
+        assert!(!left_out.problems.is_empty(), "left out without a problem");
+        assert!(
+            placed.rooms.iter().all(|room| room.id != *id),
+            "served, too"
+        );
+        for problem in &left_out.problems {
+            let line = problem.to_string();
+            assert!(!line.contains(['\n', '\r']), "more than one line: {line:?}");
+        }
+    }
 }
 
 /// Reads `data` as the record of a room's overrides, and as values that an operator sets.

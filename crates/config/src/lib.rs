@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 use toml::de::DeTable;
 
 pub mod address;
+pub mod api_rooms;
 mod ca_file;
 mod checks;
+mod claims;
 mod clashes;
 mod cookie;
 mod effective;
@@ -19,6 +21,7 @@ mod flags;
 pub mod fuzz;
 mod gossip;
 mod host;
+mod json_table;
 mod jwt;
 mod kafka;
 mod keys;
@@ -69,8 +72,8 @@ pub use model::{
     LimitName, LimitRoute, OnLimit, OnLimitStoreFailure, OnStoreFailure, Origin, OriginCommands,
     OriginGroup, OriginLimits, OriginOwner, OwnedOrigins, PageConfig, PageLogo, PageTemplate,
     PageTexts, RateLimitHeaders, RateLimitServiceConfig, RateLimitStore, RoomConfig, RoomEvent,
-    RoomName, RoomOrigins, Route, SameSite, Secure, ServerConfig, SiteConfig, SiteName, SizeLimits,
-    Statuses, Timeouts, TlsConfig, TokenSource, WithoutKey,
+    RoomId, RoomName, RoomOrigins, Route, SameSite, Secure, ServerConfig, SiteConfig, SiteName,
+    SizeLimits, Statuses, Timeouts, TlsConfig, TokenSource, WithoutKey,
 };
 pub use notes::KnownKey;
 pub use pem_error::PemError;
@@ -85,7 +88,7 @@ use limit::LimitRead;
 use notes::Notes;
 use reader::{Element, Table};
 use room::RoomRead;
-use site::SiteRead;
+use site::{ServedHosts, SiteRead};
 use source::Source;
 
 /// Most rooms of a file. A room costs memory on every node and a loop of its own.
@@ -217,7 +220,8 @@ fn read(
         rate_limit_service,
     } = read_document(&mut notes, document, checks);
     clashes::check_sites(&mut notes, &sites);
-    site::assign(&mut notes, &sites, &mut rooms);
+    let served: Vec<_> = sites.iter().map(ServedHosts::from).collect();
+    site::assign(&mut notes, &served, &mut rooms);
     clashes::check(&mut notes, &rooms);
     clashes::check_limits(&mut notes, &limits, &rooms);
     if let Some(store) = &store {

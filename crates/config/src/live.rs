@@ -4,13 +4,11 @@
 //! A room's routes, origins and cookie come from the file only: to change them makes another room.
 //! Storage of changes and access to them are not decided here.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use toml::Spanned;
-use toml::de::{DeArray, DeTable, DeValue};
 
+use super::json_table::JsonTable;
 use super::kind::nearest;
 use super::model::{Config, RoomConfig};
 use super::notes::Notes;
@@ -75,60 +73,23 @@ pub(crate) fn read_typed<'v, T>(
     values: impl Iterator<Item = (&'v String, &'v Value)>,
     read: impl FnOnce(&mut Table<'_>) -> T,
 ) -> (T, Vec<Problem>) {
-    let typed: Vec<_> = values.map(LiveEntry::of).collect();
-    let entries: DeTable<'_> = typed.iter().map(LiveEntry::entry).collect();
+    let values = JsonTable::of(values);
+    let entries = values.table();
     let mut notes = Notes::new(Some(Source::new("", "")));
     let mut table = Table::root(&mut notes, &entries);
     table.name_owner(owner);
     let read = read(&mut table);
     table.finish();
-    let unplaced = |problem| Problem {
-        line: None,
-        column: None,
-        ..problem
-    };
     (read, notes.problems.into_iter().map(unplaced).collect())
 }
 
-/// A typed value, and its form in a TOML table.
-struct LiveEntry<'v> {
-    key: &'v str,
-    value: &'v Value,
-    /// A number as text, which the table borrows.
-    number: Option<String>,
-}
-
-impl<'v> LiveEntry<'v> {
-    fn of((key, value): (&'v String, &'v Value)) -> Self {
-        let number = value.is_number().then(|| value.to_string());
-        Self { key, value, number }
+/// Returns a problem about a value that is in no file.
+pub(crate) fn unplaced(problem: Problem) -> Problem {
+    Problem {
+        line: None,
+        column: None,
+        ..problem
     }
-
-    fn entry(&self) -> (Spanned<Cow<'_, str>>, Spanned<DeValue<'_>>) {
-        let text = |text| DeValue::String(Cow::Borrowed(text));
-        let value = match self.value {
-            Value::String(value) => text(value),
-            Value::Bool(switch) => DeValue::Boolean(*switch),
-            Value::Number(_) => {
-                let typed = self.number.as_deref().unwrap_or_default();
-                DeValue::parse(typed).map_or_else(|_| text(typed), Spanned::into_inner)
-            }
-            Value::Null => text(""),
-            Value::Array(values) => DeValue::Array(texts(values)),
-            Value::Object(_) => DeValue::Table(DeTable::new()),
-        };
-        let key = Spanned::new(0..0, Cow::Borrowed(self.key));
-        (key, Spanned::new(0..0, value))
-    }
-}
-
-/// Returns a list of texts; other values become something that the reader rejects.
-fn texts(values: &[Value]) -> DeArray<'_> {
-    let texts = values.iter().map(|value| {
-        let text = value.as_str().map(Cow::Borrowed);
-        Spanned::new(0..0, text.map_or(DeValue::Boolean(false), DeValue::String))
-    });
-    texts.collect()
 }
 
 /// Rewords a problem for a reader who typed no file.

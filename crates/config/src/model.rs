@@ -105,9 +105,42 @@ impl fmt::Display for RoomName {
     }
 }
 
+/// A room's id: 1 to 64 of `A-Z a-z 0-9 - _`. Its ledger, its tickets and its overrides belong to the
+/// id, so a room may change its name.
+#[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
+pub struct RoomId(RoomName);
+
+impl RoomId {
+    /// Returns an id, if `text` is one.
+    #[must_use]
+    pub fn new(text: &str) -> Option<Self> {
+        RoomName::new(text).map(Self)
+    }
+
+    /// Returns the id of a room in the file that states none: its name.
+    #[must_use]
+    pub fn of_name(name: &RoomName) -> Self {
+        Self(name.clone())
+    }
+
+    /// Returns the id as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+}
+
+impl fmt::Display for RoomId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// One `[[room]]`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RoomConfig {
+    /// Unique id.
+    pub id: RoomId,
     /// Unique name.
     pub name: RoomName,
     /// Host and path of the room, then `additional_routes`.
@@ -175,6 +208,7 @@ impl RoomConfig {
     /// Returns a room with no values read; its reader sets every field, or drops it.
     pub(super) fn unread() -> Self {
         Self {
+            id: RoomId(RoomName(String::new())),
             name: RoomName(String::new()),
             routes: Vec::new(),
             origins: RoomOrigins::Own(OriginGroup {
@@ -296,6 +330,13 @@ impl Route {
             self.host == other.host || [&self.host, &other.host].contains(&&Host::Any);
         is_on_one_host
             && (is_at_or_below(&self.path, &other.path) || is_at_or_below(&other.path, &self.path))
+    }
+}
+
+impl fmt::Display for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = self.host.name().unwrap_or("any host");
+        write!(f, "{host} {}", self.path)
     }
 }
 

@@ -122,10 +122,17 @@ pub struct Change {
     pub after: Value,
 }
 
-/// Error of bytes that are no record, or one of an unknown version.
+/// Error of bytes that this program cannot read as a record.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("the record of overrides is damaged")]
-pub struct DamagedOverrides;
+#[non_exhaustive]
+pub enum UnreadableOverrides {
+    /// They are no record.
+    #[error("the record of overrides is damaged")]
+    Damaged,
+    /// A newer version of the program has written them.
+    #[error("the record has form {0}, and this program reads form {FORM}")]
+    OtherForm(u64),
+}
 
 /// Record of overrides, as a store keeps it: versioned, with the newest change in it.
 pub trait Record: Clone + Default + Serialize + DeserializeOwned + Send + Sync + 'static {
@@ -138,8 +145,8 @@ pub trait Record: Clone + Default + Serialize + DeserializeOwned + Send + Sync +
     ///
     /// # Errors
     ///
-    /// [`DamagedOverrides`] if the bytes are not such a record.
-    fn decode(bytes: &[u8]) -> Result<Self, DamagedOverrides> {
+    /// [`UnreadableOverrides`] if the bytes are not such a record.
+    fn decode(bytes: &[u8]) -> Result<Self, UnreadableOverrides> {
         decode(bytes)
     }
 
@@ -149,14 +156,26 @@ pub trait Record: Clone + Default + Serialize + DeserializeOwned + Send + Sync +
     /// Returns the newest change.
     fn newest(&self) -> Option<&Entry>;
 
-    /// Whether this record is newer than `other`. A store may lose data, and then two records of
-    /// the same version differ; the later change wins.
+    /// Whether this record has something that `other` lacks. A store may lose data, and then two
+    /// records of the same version differ. A record that is a whole is newer if its last change is
+    /// later.
     fn is_newer_than(&self, other: &Self) -> bool {
         let recency = |record: &Self| {
             let at = record.newest().map_or(0, |newest| newest.at);
             (at, record.version())
         };
         recency(self) > recency(other)
+    }
+
+    /// Returns what is known after both records were read. Of records that are wholes, it is the
+    /// newer one.
+    #[must_use]
+    fn merged(&self, other: &Self) -> Self {
+        if self.is_newer_than(other) {
+            self.clone()
+        } else {
+            other.clone()
+        }
     }
 }
 
@@ -171,11 +190,17 @@ impl Record for RoomOverrides {
 }
 
 /// Version of the record's format; others are not understood.
-const FORM: u8 = 1;
+const FORM: u64 = 1;
+
+/// Version that bytes state.
+#[derive(Deserialize)]
+struct StatedForm {
+    form: u64,
+}
 
 #[derive(Deserialize, Serialize)]
 struct Written<T> {
-    form: u8,
+    form: u64,
     #[serde(flatten)]
     record: T,
 }
@@ -226,12 +251,14 @@ fn encode<T: Serialize>(record: &T) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// [`DamagedOverrides`] if the bytes are not in this form.
-fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, DamagedOverrides> {
-    let written: Written<T> = serde_json::from_slice(bytes).map_err(|_| DamagedOverrides)?;
-    if written.form != FORM {
-        return Err(DamagedOverrides);
+/// [`UnreadableOverrides`] if the bytes are not in this form.
+fn decode<T: for<'a> Deserialize<'a>>(bytes: &[u8]) -> Result<T, UnreadableOverrides> {
+    let damaged = |_| UnreadableOverrides::Damaged;
+    let StatedForm { form } = serde_json::from_slice(bytes).map_err(damaged)?;
+    if form != FORM {
+        return Err(UnreadableOverrides::OtherForm(form));
     }
+    let written: Written<T> = serde_json::from_slice(bytes).map_err(damaged)?;
     Ok(written.record)
 }
 

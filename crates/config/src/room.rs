@@ -5,8 +5,8 @@ use anteroom_room::rules::{AllocationKind, Limits, NewUsersWindow, QueueingMetho
 use super::checks::Checks;
 use super::duration;
 use super::model::{
-    BypassRule, CookieSettings, Host, OriginCommands, RoomConfig, RoomName, RoomOrigins, Route,
-    SameSite, Secure,
+    BypassRule, CookieSettings, Host, OriginCommands, RoomConfig, RoomId, RoomName, RoomOrigins,
+    Route, SameSite, Secure,
 };
 use super::notes::{Located, Location};
 use super::origins;
@@ -22,7 +22,9 @@ mod page;
 mod row;
 
 pub use accent::Accent;
-use keys::{BYPASS, COOKIE_SUFFIX, ENABLED_ORIGIN_COMMANDS, HOST, NAME, PATH, SAME_SITE, SECURE};
+use keys::{
+    BYPASS, COOKIE_SUFFIX, ENABLED_ORIGIN_COMMANDS, HOST, ID, NAME, PATH, SAME_SITE, SECURE,
+};
 use row::FileRow;
 
 /// Most bypass rules of a room: each is evaluated for every request.
@@ -34,6 +36,8 @@ const ADDITIONAL_ROUTES_MAX: usize = 100;
 /// so that clashes between rooms are found in the same run.
 pub(super) struct RoomRead {
     pub(super) name: Option<Located<RoomName>>,
+    /// Id; that of the name if none was typed.
+    pub(super) id: Option<Located<RoomId>>,
     pub(super) routes: Vec<Located<Route>>,
     pub(super) cookie: Located<CookieSettings>,
     /// Place for messages about the site of a room without origins of its own; `None` if it needs
@@ -53,6 +57,7 @@ pub(super) fn read(mut table: Table<'_>, checks: Checks, has_sites: bool) -> Roo
         value,
         location: table.location(NAME.name),
     });
+    let id = read_id(&mut table, name.as_ref());
     let routes = read_routes(&mut table);
     let cookie = read_cookie(&mut table);
     let rules = read_room_rules(&mut table);
@@ -78,9 +83,10 @@ pub(super) fn read(mut table: Table<'_>, checks: Checks, has_sites: bool) -> Roo
     let events = event::read(&mut table, rules.as_ref(), checks);
     table.finish();
 
-    let config = match (&name, origins, rules) {
-        (Some(name), Some(origins), Some(rules)) => Some(RoomConfig {
+    let config = match (&name, &id, origins, rules) {
+        (Some(name), Some(id), Some(origins), Some(rules)) => Some(RoomConfig {
             events: events.unwrap_or_default(),
+            id: id.value.clone(),
             name: name.value.clone(),
             routes: routes.iter().map(|route| route.value.clone()).collect(),
             origins,
@@ -92,11 +98,26 @@ pub(super) fn read(mut table: Table<'_>, checks: Checks, has_sites: bool) -> Roo
     };
     RoomRead {
         name,
+        id,
         routes,
         cookie,
         needs_site,
         config,
     }
+}
+
+/// Reads the id, by which a room keeps its visitors under another name.
+fn read_id(table: &mut Table<'_>, name: Option<&Located<RoomName>>) -> Option<Located<RoomId>> {
+    if let Some(value) = table.optional(&ID) {
+        let location = table.location(ID.name);
+        return Some(Located { value, location });
+    }
+    // An id that could not be read was reported, and is not missing.
+    let name = name.filter(|_| !table.has(ID.name))?;
+    Some(Located {
+        value: RoomId::of_name(&name.value),
+        location: name.location.clone(),
+    })
 }
 
 fn read_routes(table: &mut Table<'_>) -> Vec<Located<Route>> {

@@ -136,8 +136,33 @@ pub(super) fn check_hosts(notes: &mut Notes, sites: &[SiteRead]) {
     }
 }
 
+/// Site as rooms see it.
+pub(super) struct ServedHosts<'a> {
+    /// `None` if it could not be read.
+    name: Option<&'a SiteName>,
+    hosts: Vec<&'a Host>,
+}
+
+impl<'a> From<&'a SiteRead> for ServedHosts<'a> {
+    fn from(site: &'a SiteRead) -> Self {
+        Self {
+            name: site.name.as_ref().map(|name| &name.value),
+            hosts: site.hosts.iter().map(|host| &host.value).collect(),
+        }
+    }
+}
+
+impl<'a> From<&'a SiteConfig> for ServedHosts<'a> {
+    fn from(site: &'a SiteConfig) -> Self {
+        Self {
+            name: Some(&site.name),
+            hosts: site.hosts.iter().collect(),
+        }
+    }
+}
+
 /// Gives each room without origins of its own its site: the one that serves all its hosts.
-pub(super) fn assign(notes: &mut Notes, sites: &[SiteRead], rooms: &mut [RoomRead]) {
+pub(super) fn assign(notes: &mut Notes, sites: &[ServedHosts<'_>], rooms: &mut [RoomRead]) {
     for room in rooms {
         let Some(location) = room.needs_site.take() else {
             continue;
@@ -153,11 +178,11 @@ pub(super) fn assign(notes: &mut Notes, sites: &[SiteRead], rooms: &mut [RoomRea
 
 fn site_of(
     notes: &mut Notes,
-    sites: &[SiteRead],
+    sites: &[ServedHosts<'_>],
     room: &RoomRead,
     location: &Location,
 ) -> Option<SiteName> {
-    let mut found: Option<(&SiteRead, &Host)> = None;
+    let mut found: Option<(&ServedHosts<'_>, &Host)> = None;
     let mut is_whole = true;
     for route in &room.routes {
         let host = &route.value.host;
@@ -191,12 +216,12 @@ fn site_of(
         notes.report(location, Finding::Remark(finding), "", hint);
     }
     let (site, _) = found.filter(|_| is_whole)?;
-    site.name.as_ref().map(|name| name.value.clone())
+    site.name.cloned()
 }
 
 /// Returns the site that serves a host. If there is only one site, it serves a room on any host.
-fn serving<'a>(sites: &'a [SiteRead], host: &Host) -> Option<&'a SiteRead> {
-    let has = |site: &SiteRead, host: &Host| site.hosts.iter().any(|own| own.value == *host);
+fn serving<'a, 's>(sites: &'a [ServedHosts<'s>], host: &Host) -> Option<&'a ServedHosts<'s>> {
+    let has = |site: &ServedHosts<'_>, host: &Host| site.hosts.contains(&host);
     let named = sites.iter().find(|site| has(site, host));
     let any = || sites.iter().find(|site| has(site, &Host::Any));
     let only = || match sites {

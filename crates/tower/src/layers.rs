@@ -4,19 +4,22 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anteroom_admin::api_rooms::LiveApiRooms;
 use anteroom_admin::overrides::{LiveLimits, Prepared};
 use anteroom_config::{Config, ServerConfig};
 use anteroom_embedded::{DataDir, Embedded};
 use anteroom_limit_http::{Limiter, RateLimitLayer, Tokens, TokensError};
-use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock};
+use anteroom_node::{Node, NodeClock, NodeSettings, RoomClock, Stores};
 use anteroom_proxy::downstream::drain::{DrainSignal, DrainTrigger, drain};
-use anteroom_room_http::layer::{NextRooms, WaitingRoomLayer};
-use anteroom_store::Clock;
+use anteroom_room_http::CHECKS;
+use anteroom_room_http::layer::WaitingRoomLayer;
+use anteroom_store::{Clock, Deployment};
 use tokio::task::JoinHandle;
 
 use crate::at_once::Decider;
 use crate::clients::ClientLayer;
 use crate::open_error::OpenError;
+use crate::rooms_host::NodeRooms;
 use crate::stores::{FIRST_CONTACT, OpenedStores};
 use crate::surroundings::Around;
 
@@ -31,6 +34,7 @@ pub struct Layers {
     rooms: WaitingRoomLayer,
     limiter: Arc<Limiter>,
     limits: Arc<LiveLimits>,
+    api_rooms: Arc<LiveApiRooms>,
     clock: Arc<dyn NodeClock>,
     server: ServerConfig,
     dir: DataDir,
@@ -46,7 +50,6 @@ pub struct Layers {
 #[derive(Debug)]
 pub struct NextLayers {
     keys: Vec<[u8; 32]>,
-    rooms: NextRooms,
     limits: Prepared,
 }
 
@@ -89,6 +92,13 @@ impl Layers {
         }
         let (drain, draining) = drain();
         let rooms = WaitingRoomLayer::new(Arc::clone(&node), config, draining.clone())?;
+        let api_rooms = api_rooms(
+            (&node, &rooms, &dir),
+            config,
+            (&overrides.0, opened.deployment),
+            &clock,
+        );
+        api_rooms.learn().await;
         let around = Around {
             clock: Arc::clone(&clock),
             rooms: rooms.clone(),
@@ -109,6 +119,7 @@ impl Layers {
         let mut upkeep = vec![
             tokio::spawn(Arc::clone(&limiter).sweep()),
             tokio::spawn(Arc::clone(&limits).watch()),
+            tokio::spawn(Arc::clone(&api_rooms).watch()),
         ];
         upkeep.extend(opened.keeper);
         Ok(Self {
@@ -116,6 +127,7 @@ impl Layers {
             rooms,
             limiter,
             limits,
+            api_rooms,
             clock,
             server: config.server.clone(),
             dir,
@@ -168,6 +180,12 @@ impl Layers {
         &self.limits
     }
 
+    /// Returns the rooms that are made over the API.
+    #[must_use]
+    pub const fn api_rooms(&self) -> &Arc<LiveApiRooms> {
+        &self.api_rooms
+    }
+
     /// Returns the clock of rooms and limits.
     #[must_use]
     pub const fn clock(&self) -> &Arc<dyn NodeClock> {
@@ -209,9 +227,9 @@ impl Layers {
         if config.server.ticket_keys.is_empty() != self.server.ticket_keys.is_empty() {
             return Err(OpenError::TicketKeys);
         }
+        self.rooms.plan(&self.api_rooms.beside(config))?;
         Ok(NextLayers {
             keys: ticket_keys(config, &self.dir.ticket_keys()?),
-            rooms: self.rooms.plan(config)?,
             limits: self
                 .limits
                 .prepare(&config.limits)?
@@ -223,11 +241,11 @@ impl Layers {
     ///
     /// # Errors
     ///
-    /// [`OpenError::Rooms`] if the node does not run a room; the limits and rooms stay as they are
-    /// then.
+    /// [`OpenError::Reload`] if a room cannot be served; the limits and rooms stay as they are then.
     pub fn commit(&self, config: &Config, next: NextLayers) -> Result<(), OpenError> {
-        self.node.reload(config.rooms.clone());
-        self.rooms.commit(next.rooms)?;
+        self.api_rooms
+            .replace_file(config)
+            .map_err(OpenError::Reload)?;
         self.limits.commit(next.limits);
         self.node.set_ticket_keys(&next.keys);
         Ok(())
@@ -278,6 +296,27 @@ async fn join_ledgers(node: &Node) -> Result<(), OpenError> {
     );
     let has_joined = tokio::time::timeout(FIRST_CONTACT, node.joined()).await;
     has_joined.map_err(|_| OpenError::NotJoined)
+}
+
+/// Returns the rooms of the API for a node.
+fn api_rooms(
+    (node, rooms, dir): (&Arc<Node>, &WaitingRoomLayer, &DataDir),
+    config: &Config,
+    (stores, deployment): (&Stores, Deployment),
+    clock: &Arc<dyn NodeClock>,
+) -> Arc<LiveApiRooms> {
+    let host = NodeRooms {
+        node: Arc::clone(node),
+        rooms: rooms.clone(),
+        dir: dir.clone(),
+    };
+    LiveApiRooms::new(
+        Arc::new(host),
+        config,
+        (stores, deployment.deployment_id),
+        Arc::clone(clock),
+        CHECKS,
+    )
 }
 
 fn settings(config: &Config, opened: &OpenedStores, dir: &DataDir) -> NodeSettings {

@@ -19,6 +19,7 @@ mod counts;
 mod kafka;
 mod layers;
 mod open_error;
+mod rooms_host;
 mod stores;
 mod surroundings;
 

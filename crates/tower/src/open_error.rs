@@ -65,6 +65,9 @@ pub enum OpenError {
     /// A room cannot be served as configured.
     #[error(transparent)]
     Rooms(#[from] RouteTableError),
+    /// The rooms of a changed configuration cannot be served.
+    #[error("cannot serve the rooms")]
+    Reload(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A limit cannot be enforced as configured.
     #[error(transparent)]
     Limits(#[from] PlanError),

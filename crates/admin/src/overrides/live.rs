@@ -178,7 +178,7 @@ impl LiveLimits {
         let now = self.clock.wall();
         let Inputs { file, .. } = self.current();
         let fits = self.fits();
-        let change = |before: &LimitOverrides| before.after(command, &file, &fits, who, now);
+        let change = |before: &LimitOverrides, _| before.after(command, &file, &fits, who, now);
         let next = match self.feed.change(self, change).await {
             Ok(next) => next,
             Err(ChangeError::Rejected(reason)) => return Err(LimitCommandError::Rejected(reason)),

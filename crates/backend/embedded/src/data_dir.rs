@@ -18,6 +18,9 @@ use parking_lot::Mutex;
 
 use anteroom_store::{Deployment, Membership, TicketKeys};
 
+/// File with the copy of the rooms of the API.
+const API_ROOMS: &str = "api-rooms";
+
 /// Data folder of a node. Clones share the files that one of them has read.
 #[derive(Clone)]
 pub struct DataDir {
@@ -169,6 +172,33 @@ impl DataDir {
         let keys: String = keys.map(|key| format!("{}\n", hex(key))).collect();
         self.replace("deployment", deployment_text(membership.deployment))?;
         self.replace("ticket-keys", keys)
+    }
+
+    /// Returns the copy of the rooms of the API; `None` if there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`DataDirError::Io`] if it cannot be read.
+    pub fn api_rooms(&self) -> Result<Option<String>, DataDirError> {
+        let path = self.path.join(API_ROOMS);
+        match fs::read_to_string(&path) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(DataDirError::Io {
+                doing: "read",
+                path: path.display().to_string(),
+                source,
+            }),
+        }
+    }
+
+    /// Replaces the copy of the rooms of the API.
+    ///
+    /// # Errors
+    ///
+    /// [`DataDirError::Io`] if it cannot be written.
+    pub fn keep_api_rooms(&self, text: String) -> Result<(), DataDirError> {
+        self.replace(API_ROOMS, text)
     }
 
     fn replace(&self, name: &'static str, text: String) -> Result<(), DataDirError> {

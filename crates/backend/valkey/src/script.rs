@@ -26,6 +26,7 @@ const COUNTER_TTL: Duration = Duration::from_mins(5);
 /// Scripts of the store of rooms.
 pub(crate) struct Scripts {
     load: Text,
+    load_changed: Text,
     swap: Text,
     take: Text,
     load_and_leave: Text,
@@ -103,6 +104,7 @@ impl Scripts {
     pub(crate) fn new() -> Self {
         Self {
             load: Text::new(include_str!("script/load.lua")),
+            load_changed: Text::new(include_str!("script/load_changed.lua")),
             swap: Text::new(include_str!("script/swap.lua")),
             take: Text::new(include_str!("script/take.lua")),
             load_and_leave: Text::new(concat!(
@@ -119,6 +121,26 @@ impl Scripts {
     pub(crate) async fn load(&self, route: &Route, key: &str) -> Result<Loaded, Failure> {
         let ServerReply { value, connection } = self.load.call(route, &[key], &[], None).await?;
         loaded(&connection, value)
+    }
+
+    /// Loads a record; `None` if it still is the known one.
+    pub(crate) async fn load_changed(
+        &self,
+        route: &Route,
+        key: &str,
+        known: Expected,
+    ) -> Result<Option<Loaded>, Failure> {
+        let RecordVersion(version) = known.version;
+        let version = version.to_string();
+        let args = [version.as_bytes()];
+        let called = self.load_changed.call(route, &[key], &args, None).await?;
+        let ServerReply { value, connection } = called;
+        match value {
+            Value::Int(0) if connection.identity == known.identity => Ok(None),
+            // Another server, or the same one after a loss, happens to have this version.
+            Value::Int(0) => self.load(route, key).await.map(Some),
+            value => loaded(&connection, value).map(Some),
+        }
     }
 
     pub(crate) async fn swap(

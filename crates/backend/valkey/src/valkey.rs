@@ -72,6 +72,18 @@ impl Store for Valkey {
         })
     }
 
+    fn load_changed<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        known: Expected,
+    ) -> BoxFuture<'a, Result<Option<Loaded>, StoreError>> {
+        Box::pin(async move {
+            let key = self.keys.record(key);
+            let loaded = self.scripts.load_changed(&self.route, &key, known).await;
+            loaded.map_err(|failure| failure.into_store_error("read from", &self.store_name))
+        })
+    }
+
     fn compare_and_swap<'a>(
         &'a self,
         key: &'a RecordKey,

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DamagedOverrides, Entry, decode, encode};
+use super::{Entry, UnreadableOverrides, decode, encode};
 
 /// Most entries that are kept: a busy night has a few dozen.
 pub(super) const ENTRIES_MAX: usize = 200;
@@ -56,8 +56,8 @@ impl Log {
     ///
     /// # Errors
     ///
-    /// [`DamagedOverrides`] if the bytes are not a record.
-    pub fn decode(bytes: &[u8]) -> Result<Self, DamagedOverrides> {
+    /// [`UnreadableOverrides`] if the bytes are not a record.
+    pub fn decode(bytes: &[u8]) -> Result<Self, UnreadableOverrides> {
         decode(bytes)
     }
 }

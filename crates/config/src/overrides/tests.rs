@@ -314,16 +314,17 @@ fn a_record_is_read_back_and_anything_else_is_damaged() {
     let mut log = Log::default();
     log.add(overrides.newest.as_ref().unwrap());
     assert_eq!(Log::decode(&log.encode()), Ok(log));
-    for bytes in [
-        &b""[..],
-        b"{}",
-        b"{\"form\":1}",
-        b"{\"form\":2,\"version\":1}",
-        b"\xff",
-        b"[1]",
-    ] {
-        assert_eq!(RoomOverrides::decode(bytes), Err(DamagedOverrides));
+    for bytes in [&b""[..], b"{}", b"{\"form\":1}", b"\xff", b"[1]"] {
+        assert_eq!(
+            RoomOverrides::decode(bytes),
+            Err(UnreadableOverrides::Damaged)
+        );
     }
+    let later = b"{\"form\":2,\"version\":1}";
+    assert_eq!(
+        RoomOverrides::decode(later),
+        Err(UnreadableOverrides::OtherForm(2))
+    );
     // Fields of a later version are ignored.
     let more = b"{\"form\":1,\"version\":3,\"weather\":\"fine\"}";
     assert_eq!(RoomOverrides::decode(more).unwrap().version, 3);

@@ -13,7 +13,7 @@ use crate::kind::{
     Choice, Duration, Exponent, InvalidValue, Moment, OffSwitch, OneNumber, Switch, Text, Whole,
 };
 use crate::language::{LANGUAGES, Language};
-use crate::model::{Host, RoomName, SameSite, Secure};
+use crate::model::{Host, RoomId, RoomName, SameSite, Secure};
 use crate::path::{self, PathError};
 use crate::reader::Key;
 use crate::words::{
@@ -248,6 +248,14 @@ pub(crate) const NAME: Key<Text<RoomName>> = Key {
     kind: Text {
         allowed: "1 to 64 of A-Z a-z 0-9 - _",
         read: |text| RoomName::new(text).ok_or(InvalidValue::PLAIN),
+    },
+    default: None,
+};
+pub(crate) const ID: Key<Text<RoomId>> = Key {
+    name: "id",
+    kind: Text {
+        allowed: "1 to 64 of A-Z a-z 0-9 - _",
+        read: |text| RoomId::new(text).ok_or(InvalidValue::PLAIN),
     },
     default: None,
 };

@@ -3,6 +3,7 @@
 mod config;
 mod config_fixtures;
 mod example;
+mod fuzz_api_rooms;
 mod fuzz_config;
 mod fuzz_overrides;
 mod fuzz_store_address;

@@ -91,6 +91,8 @@ struct Gate {
     queued_lines: QueuedLines,
     own_paths: OwnPaths,
     origins: Origins<Body>,
+    /// Whether all rooms are known. If not, nothing passes to a site.
+    are_known: AtomicBool,
 }
 
 /// Result of [`WaitingRoomLayer::plan`], to be committed or dropped.
@@ -140,6 +142,7 @@ impl WaitingRoomLayer {
             queued_lines: QueuedLines::default(),
             own_paths: OwnPaths::new(EventStreams::new(connections, draining)),
             origins,
+            are_known: AtomicBool::new(true),
         });
         Ok(Self { gate })
     }
@@ -175,6 +178,12 @@ impl WaitingRoomLayer {
         gate.origins.commit(plan.origins);
         gate.routes.store(Arc::new(routes));
         Ok(())
+    }
+
+    /// Notes whether all rooms are known: those of the file, and those that were made over the API.
+    /// Until then, no request to a site passes, because a room that is not known may cover it.
+    pub fn set_known(&self, are_known: bool) {
+        self.gate.are_known.store(are_known, Ordering::Relaxed);
     }
 
     /// Returns how often origins decode a path, by the configuration in effect.
@@ -293,6 +302,9 @@ impl Gate {
             let response = self.own_paths.respond(&routes, &view, begun, noting);
             return own_response(response.await);
         }
+        if self.may_be_of_unknown_room(&routes, view.client.host()) {
+            return reject(RequestError::Unavailable);
+        }
         let Ok(readings) = Readings::under(routes.decoding, view.path) else {
             return reject(RequestError::BadRequest);
         };
@@ -343,6 +355,11 @@ impl Gate {
                 own_response(self.queued(route, &view, kind, waiting, access))
             }
         }
+    }
+
+    /// Whether a room that is not known yet may cover a request to this host.
+    fn may_be_of_unknown_room(&self, routes: &RouteTable, host: &str) -> bool {
+        !self.are_known.load(Ordering::Relaxed) && routes.has_site(host)
     }
 
     /// Builds the response to a waiting visitor.

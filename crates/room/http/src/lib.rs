@@ -11,3 +11,18 @@ pub mod bypass;
 pub mod layer;
 pub mod page;
 pub mod waiting;
+
+use anteroom_config::Checks;
+
+/// Checks of bypass rules and of page templates, which the config crate does not compile.
+pub const CHECKS: Checks = Checks {
+    bypass: bypass::BypassRules::check,
+    bypass_warning: bypass::BypassRules::remark,
+    template: |template| {
+        let mistakes = page::CustomPage::mistakes(template).into_iter();
+        mistakes
+            .map(|mistake| (mistake.line, mistake.message))
+            .collect()
+    },
+    lacks_kafka: false,
+};

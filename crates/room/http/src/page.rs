@@ -10,6 +10,7 @@ mod grammar;
 mod html;
 #[cfg(test)]
 pub(crate) mod samples;
+mod shown;
 pub mod states;
 mod template;
 mod texts;
@@ -21,6 +22,7 @@ pub use custom::{BYTES_MAX as CUSTOM_PAGE_BYTES_MAX, CustomPage, Mistake};
 pub(crate) use html::{
     Links, Paths, SCRIPT, STYLE, TURN_SCRIPT, accent_style, escaped, page, prepare, reload_secs,
 };
+pub use shown::{PreviewState, preview};
 pub(crate) use template::{Page, Part};
 pub(crate) use texts::Texts;
 pub use view::{TurnView, WaitingView};

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use crate::held_commands_file::HeldFile;
 use crate::processes::ProcessFile;
-use anteroom_config::{RoomConfig, RoomName};
+use anteroom_config::{RoomConfig, RoomId, RoomName};
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::{DataCenterId, DeploymentId, NodeId};
 use anteroom_room::room::RoomIdentity;
@@ -74,8 +74,8 @@ pub struct Node {
     shared: Arc<Shared>,
     id: NodeId,
     lottery_key: LotteryKey,
-    rooms: ArcSwap<BTreeMap<RoomName, Arc<RoomHandle>>>,
-    tasks: Mutex<BTreeMap<RoomName, RoomTask>>,
+    rooms: ArcSwap<BTreeMap<RoomId, Arc<RoomHandle>>>,
+    tasks: Mutex<BTreeMap<RoomId, RoomTask>>,
     slew_task: JoinHandle<()>,
     /// Background tasks.
     background: Mutex<Vec<JoinHandle<()>>>,
@@ -153,13 +153,22 @@ impl Node {
     /// Returns the room of this name.
     #[must_use]
     pub fn room(&self, name: &RoomName) -> Option<Arc<RoomHandle>> {
-        self.rooms.load().get(name).cloned()
+        let rooms = self.rooms.load();
+        rooms.values().find(|room| room.name() == *name).cloned()
+    }
+
+    /// Returns the room of this id.
+    #[must_use]
+    pub fn room_of_id(&self, id: &RoomId) -> Option<Arc<RoomHandle>> {
+        self.rooms.load().get(id).cloned()
     }
 
     /// Returns all rooms, sorted by name.
     #[must_use]
     pub fn rooms(&self) -> Vec<Arc<RoomHandle>> {
-        self.rooms.load().values().cloned().collect()
+        let mut rooms: Vec<_> = self.rooms.load().values().cloned().collect();
+        rooms.sort_by_cached_key(|room| room.name());
+        rooms
     }
 
     /// Returns the id of this process, under which other nodes know it.
@@ -181,35 +190,33 @@ impl Node {
     }
 
     /// Applies a changed list of rooms. Changed limits take effect at once, and no visitor loses
-    /// its position. A removed room returns its leases. A room with another name or cookie is
-    /// another room to its visitors.
+    /// its position. A removed room returns its leases. A room with another id or cookie is another
+    /// room to its visitors.
     pub fn reload(&self, configs: Vec<RoomConfig>) {
         let present = self.rooms.load_full();
         let mut next = BTreeMap::new();
         let mut tasks = self.tasks.lock();
         for config in configs {
-            let name = config.name.clone();
-            let handle = match present.get(&name) {
+            let id = config.id.clone();
+            let handle = match present.get(&id) {
                 Some(handle) => {
                     handle.handle_config(config);
                     Arc::clone(handle)
                 }
                 None => self.open_room(config, &mut tasks),
             };
-            next.insert(name, handle);
+            next.insert(id, handle);
         }
         let removed: Vec<_> = tasks
             .keys()
-            .filter(|name| !next.contains_key(*name))
+            .filter(|id| !next.contains_key(*id))
             .cloned()
             .collect();
-        for (name, task) in removed
-            .into_iter()
-            .filter_map(|name| tasks.remove_entry(&name))
-        {
+        for (id, task) in removed.into_iter().filter_map(|id| tasks.remove_entry(&id)) {
+            let name = present.get(&id).map(|room| room.name().to_string());
             tracing::warn!(
-                room = %name,
-                "room removed from the configuration: its visitors start anew elsewhere"
+                room = name,
+                "room removed: its visitors start anew elsewhere"
             );
             task.stop.send_replace(true);
             self.closing.lock().push(task.done);
@@ -289,7 +296,7 @@ impl Node {
     fn open_room(
         &self,
         config: RoomConfig,
-        tasks: &mut BTreeMap<RoomName, RoomTask>,
+        tasks: &mut BTreeMap<RoomId, RoomTask>,
     ) -> Arc<RoomHandle> {
         let identity = RoomIdentity {
             node: self.next_incarnation(),
@@ -298,7 +305,7 @@ impl Node {
             data_center: data_center_id(&self.shared.data_center),
             lottery_key: self.lottery_key,
         };
-        let name = config.name.clone();
+        let id = config.id.clone();
         let handle = Arc::new(RoomHandle::new(Arc::clone(&self.shared), identity, config));
         let (stop, stopped) = watch::channel(false);
         let watching = Arc::clone(&handle).watch_overrides(stopped.clone());
@@ -309,7 +316,7 @@ impl Node {
         let done = tokio::spawn(async {
             tokio::join!(running, watching, writing, scheduled, latching);
         });
-        tasks.insert(name, RoomTask { stop, done });
+        tasks.insert(id, RoomTask { stop, done });
         handle
     }
 }

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::held_commands_file::HeldFile;
 use crate::processes::ProcessFile;
 use anteroom_config::overrides::RoomOverrides;
-use anteroom_config::{Effective, RoomConfig, effective};
+use anteroom_config::{Effective, RoomConfig, RoomId, RoomName, effective};
 use anteroom_room::id::{DataCenterId, DeploymentId};
 use anteroom_room::origin::OriginOutcome;
 use anteroom_room::queue_position::{QueuePosition, QueueReason};
@@ -82,7 +82,7 @@ impl Shared {
 /// Room of a running node.
 pub struct RoomHandle {
     shared: Arc<Shared>,
-    name: String,
+    id: RoomId,
     here: DataCenterId,
     opened_at: Timestamp,
     ledgers: Ledgers,
@@ -136,18 +136,22 @@ type Decided = Result<Outcome, Box<BegunDecision>>;
 
 impl std::fmt::Debug for RoomHandle {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "RoomHandle({})", self.name)
+        write!(f, "RoomHandle({})", self.name())
     }
 }
 
 impl RoomHandle {
     pub(crate) fn new(shared: Arc<Shared>, identity: RoomIdentity, config: RoomConfig) -> Self {
-        let name = config.name.to_string();
+        let id = config.id.clone();
         let here = identity.data_center;
         let opened_at = shared.clock.now();
-        let ledgers = shared.stores.ledgers(&name, shared.deployment_id, here);
-        let about = format!("room {name}");
-        let feed = shared.stores.hearing(&name, shared.deployment_id, &about);
+        let ledgers = shared
+            .stores
+            .ledgers(id.as_str(), shared.deployment_id, here);
+        let about = format!("room {}", config.name);
+        let feed = shared
+            .stores
+            .hearing(id.as_str(), shared.deployment_id, &about);
         let override_state = overrides::OverrideState::new(feed);
         let file = Arc::new(config);
         let settings = Settings::of(&file, Arc::default(), Arc::default(), shared.clock.wall());
@@ -160,12 +164,12 @@ impl RoomHandle {
         let rules = rules.in_force(&before, true, opened_at);
         let before = shared.process.as_ref();
         let before = before
-            .map(|file| file.predecessors(&name))
+            .map(|file| file.predecessors(id.as_str()))
             .unwrap_or_default();
         let room = Room::new(identity, before, rules, Capacity::default(), opened_at);
         let room_is_joined = room.is_joined();
         let folder = shared.folder.as_ref();
-        let held = stops::HeldState::of(folder.map(|folder| HeldFile::of(folder, &name)));
+        let held = stops::HeldState::of(folder.map(|folder| HeldFile::of(folder, id.as_str())));
         let handle = Self {
             view: ArcSwap::from_pointee(View::of(&room)),
             room: Mutex::new(room),
@@ -180,14 +184,14 @@ impl RoomHandle {
             good_responses: AtomicU32::new(0),
             is_origin_suspect: AtomicBool::new(false),
             shared,
-            name,
+            id,
             here,
             opened_at,
             ledgers,
             history: stats::History::default(),
         };
         if !handle.held.stops().is_empty() {
-            tracing::warn!(room = %handle.name, "held stops of an earlier process in effect");
+            tracing::warn!(room = %handle.name(), "held stops of an earlier process in effect");
             handle.apply_settings(file, Arc::default());
         }
         handle
@@ -197,6 +201,18 @@ impl RoomHandle {
     #[must_use]
     pub fn config(&self) -> Arc<RoomConfig> {
         Arc::clone(&self.settings.load().config)
+    }
+
+    /// Returns the present name.
+    #[must_use]
+    pub fn name(&self) -> RoomName {
+        self.settings.load().file.name.clone()
+    }
+
+    /// Returns the id, which no change of the configuration changes.
+    #[must_use]
+    pub const fn id(&self) -> &RoomId {
+        &self.id
     }
 
     /// Returns room time.
@@ -500,7 +516,7 @@ impl RoomHandle {
 
     async fn take_number(&self, key: anteroom_room::allocation::CounterKey) -> Option<u64> {
         let name = CounterName {
-            room: self.name.clone(),
+            room: self.id.to_string(),
             key,
         };
         let store = self.shared.stores.counters(key.scope);
@@ -509,7 +525,7 @@ impl RoomHandle {
             Ok(Ok(number)) => Some(number),
             Ok(Err(error)) => {
                 // The room's loop logs a failure once; here each visitor would get a line.
-                tracing::debug!(room = %self.name, %error, "cannot take a number from the counter");
+                tracing::debug!(room = %self.name(), %error, "cannot take a number from the counter");
                 None
             }
             Err(_) => None,
@@ -535,7 +551,7 @@ impl Settings {
         let effective = effective(file, &overrides, now);
         let cookie_name = file.cookie_name();
         Self {
-            binding: Binding::new(&cookie_name, file.name.as_str()),
+            binding: Binding::new(&cookie_name, file.id.as_str()),
             config: Arc::new(effective.config.clone()),
             effective,
             evaluated_at: now,

@@ -26,6 +26,7 @@ use crate::store::{
 pub async fn check(store: &dyn Store) -> Result<(), StoreError> {
     a_record_is_absent_until_it_is_written(store).await?;
     a_write_against_an_old_version_changes_nothing(store).await?;
+    a_load_of_what_is_known_returns_nothing(store).await?;
     records_are_independent(store).await?;
     a_write_that_expects_another_store_changes_nothing(store).await?;
     values_are_stored_byte_for_byte(store).await?;
@@ -75,14 +76,14 @@ pub async fn check_overrides(
     let failed = ChangeError::Store;
     assert_eq!(one.read().await.map_err(failed)?, None);
     let nothing = RoomOverrides::default();
-    let next = |before: &RoomOverrides| Ok(changed(before, "one"));
+    let next = |before: &RoomOverrides, _| Ok(changed(before, "one"));
     let first = one.change(&nothing, next).await?;
     assert_eq!(other.read().await.map_err(failed)?, Some(first.clone()));
 
     // Two concurrent changes are both applied, one after the other.
     let (left, right) = tokio::join!(
-        one.change(&first, |before| Ok(changed(before, "left"))),
-        other.change(&first, |before| Ok(changed(before, "right"))),
+        one.change(&first, |before, _| Ok(changed(before, "left"))),
+        other.change(&first, |before, _| Ok(changed(before, "right"))),
     );
     let mut versions = [left?.version, right?.version];
     versions.sort_unstable();
@@ -109,7 +110,7 @@ pub async fn check_overrides(
     other.restore(&ahead).await.map_err(failed)?;
     assert_eq!(one.read().await.map_err(failed)?, Some(ahead.clone()));
     let tenth = one
-        .change(&ahead, |before| Ok(changed(before, "ten")))
+        .change(&ahead, |before, _| Ok(changed(before, "ten")))
         .await?;
     assert_eq!(tenth.version, 10);
     Ok(())
@@ -190,6 +191,29 @@ fn assert_conflict(swap: Swap, value: &[u8], expected: Expected) {
     };
     assert_eq!(present.expected(), expected);
     assert_eq!(present.record.expect("it was written").value, value);
+}
+
+async fn a_load_of_what_is_known_returns_nothing(store: &dyn Store) -> Result<(), StoreError> {
+    let key = key("known");
+    let absent = store.load(&key).await?.expected();
+    assert_eq!(store.load_changed(&key, absent).await?, None);
+    write(store, &key, b"one").await?;
+    let found = store.load_changed(&key, absent).await?;
+    let found = found.expect("the record is new");
+    let value = found.record.as_ref().map(|record| &record.value[..]);
+    assert_eq!(value, Some(&b"one"[..]));
+    assert_eq!(store.load_changed(&key, found.expected()).await?, None);
+    let of_another = Expected {
+        identity: Identity(found.identity.0 ^ 1),
+        ..found.expected()
+    };
+    let again = store.load_changed(&key, of_another).await?;
+    let again = again.map(|loaded| loaded.expected());
+    assert_eq!(again, Some(found.expected()));
+    write(store, &key, b"two").await?;
+    let changed = store.load_changed(&key, found.expected()).await?;
+    assert!(changed.is_some_and(|changed| changed.expected() != found.expected()));
+    Ok(())
 }
 
 async fn records_are_independent(store: &dyn Store) -> Result<(), StoreError> {

@@ -114,6 +114,23 @@ impl Memory {
         };
     }
 
+    /// Returns all records, for [`Memory::lose_since`].
+    #[must_use]
+    pub fn records(&self) -> BTreeMap<RecordKey, Record> {
+        self.inner.state.lock().records.clone()
+    }
+
+    /// Loses everything that was written since these records were returned, as a server does that
+    /// restarts from an older file.
+    pub fn lose_since(&self, records: BTreeMap<RecordKey, Record>) {
+        let mut state = self.inner.state.lock();
+        *state = State {
+            identity: state.identity + 1,
+            records,
+            ..State::default()
+        };
+    }
+
     /// Changes the identity and keeps the records, as a restart does.
     pub fn restart(&self) {
         self.inner.state.lock().identity += 1;

@@ -11,12 +11,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anteroom_config::overrides::{DamagedOverrides, Log, Record as OverrideRecord};
-use tokio::time::timeout;
+use anteroom_config::overrides::{Log, Record as OverrideRecord, UnreadableOverrides};
+use anteroom_room::time::Timestamp;
+use parking_lot::Mutex;
+use tokio::time::{Instant, timeout};
 
 use crate::overrides::{ChangeError, OverrideStore};
-use crate::store::{StoreError, chain};
+use crate::store::{Expected, StoreError, chain};
 
+/// Interval of reads of the whole record. Between them a read asks only for another version, which a
+/// store that lost everything may by chance reach again.
+const WHOLE_READ_INTERVAL: Duration = Duration::from_secs(60);
 /// Timeout of a read or a write.
 const TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -25,8 +30,16 @@ pub trait OverrideListener<R>: Sync {
     /// Returns the newest overrides that the process knows.
     fn known(&self) -> Arc<R>;
 
-    /// Puts overrides into effect if they are newer than the known ones.
+    /// Puts overrides into effect if they have something that the known ones lack.
     fn adopt(&self, overrides: R);
+}
+
+/// Main record that lacked nothing that was known, and had no news.
+#[derive(Debug)]
+struct Agreed<R> {
+    expected: Expected,
+    known: Arc<R>,
+    at: Instant,
 }
 
 /// Stored overrides of one subject, as one process reads and changes them.
@@ -44,6 +57,8 @@ pub struct OverrideFeed<R> {
     has_heard: AtomicBool,
     /// Whether there is no copy, or it was read since this process began.
     has_heard_copy: AtomicBool,
+    /// Newest read of the main record, and what was known then, if neither lacked anything.
+    agreed: Mutex<Option<Agreed<R>>>,
 }
 
 impl<R: OverrideRecord> OverrideFeed<R> {
@@ -64,6 +79,7 @@ impl<R: OverrideRecord> OverrideFeed<R> {
             is_failing: AtomicBool::new(false),
             has_heard: AtomicBool::new(false),
             has_heard_copy,
+            agreed: Mutex::new(None),
         }
     }
 
@@ -115,7 +131,8 @@ impl<R: OverrideRecord> OverrideFeed<R> {
         }
         // Taken before the read: a change made here meanwhile is not a loss of the store.
         let known = listener.known();
-        let read = in_time(&self.main, &self.about).await;
+        let expected = self.expected(&known);
+        let read = in_time(self.main.read_changed(expected), &self.about).await;
         let was_failing = self.is_failing.swap(read.is_err(), Ordering::Relaxed);
         let found = read.inspect_err(|error| {
             // A successor waits for its predecessor's journal. That is no failure.
@@ -129,7 +146,17 @@ impl<R: OverrideRecord> OverrideFeed<R> {
             }
         })?;
         self.has_heard.store(true, Ordering::Relaxed);
-        if known.is_newer_than(&found) {
+        let Some((expected, found)) = found else {
+            return Ok(());
+        };
+        let found = found.unwrap_or_default();
+        let (is_lost, is_news) = (known.is_newer_than(&found), found.is_newer_than(&known));
+        *self.agreed.lock() = (!is_lost && !is_news).then(|| Agreed {
+            expected,
+            known: Arc::clone(&known),
+            at: Instant::now(),
+        });
+        if is_lost {
             tracing::warn!(
                 about = &*self.about,
                 known = known.version(),
@@ -137,8 +164,9 @@ impl<R: OverrideRecord> OverrideFeed<R> {
                 "the store has lost the newest overrides: restoring them"
             );
             keep(&self.main, &known);
-        } else if found.is_newer_than(&known) {
-            if found.version() <= known.version() {
+        }
+        if is_news {
+            if !is_lost && found.version() <= known.version() {
                 tracing::warn!(
                     about = &*self.about,
                     known = known.version(),
@@ -152,6 +180,16 @@ impl<R: OverrideRecord> OverrideFeed<R> {
         Ok(())
     }
 
+    /// Returns the version of the main record whose content is known; `None` if a read needs the
+    /// content.
+    fn expected(&self, known: &Arc<R>) -> Option<Expected> {
+        let agreed = self.agreed.lock();
+        let agreed = agreed.as_ref().filter(|agreed| {
+            Arc::ptr_eq(&agreed.known, known) && agreed.at.elapsed() < WHOLE_READ_INTERVAL
+        });
+        agreed.map(|agreed| agreed.expected)
+    }
+
     /// Reads the data center's copy, unless that was done before.
     ///
     /// # Errors
@@ -161,8 +199,8 @@ impl<R: OverrideRecord> OverrideFeed<R> {
         let Some(copy) = self.copy.as_ref().filter(|_| !self.was_copy_read()) else {
             return Ok(());
         };
-        match in_time(copy, &self.about).await {
-            Ok(found) => listener.adopt(found),
+        match in_time(copy.read(), &self.about).await {
+            Ok(found) => listener.adopt(found.unwrap_or_default()),
             // A store that rejects the read for another reason may reply later.
             Err(error) if is_damaged(&error) => {
                 tracing::error!(
@@ -188,7 +226,7 @@ impl<R: OverrideRecord> OverrideFeed<R> {
     pub async fn change<E: std::error::Error + 'static>(
         &self,
         listener: &impl OverrideListener<R>,
-        change: impl FnMut(&R) -> Result<R, E>,
+        change: impl FnMut(&R, Timestamp) -> Result<R, E>,
     ) -> Result<Arc<R>, ChangeError<E>> {
         self.read_copy(listener).await.map_err(ChangeError::Store)?;
         let changed = self.main.change(&listener.known(), change).await;
@@ -227,17 +265,17 @@ impl<R: OverrideRecord> OverrideFeed<R> {
 /// Whether there is a record that cannot be decoded.
 fn is_damaged(error: &StoreError) -> bool {
     match error {
-        StoreError::Rejected { source, .. } => source.is::<DamagedOverrides>(),
+        StoreError::Rejected { source, .. } => source.is::<UnreadableOverrides>(),
         _ => false,
     }
 }
 
-async fn in_time<R: OverrideRecord>(
-    store: &OverrideStore<R>,
+async fn in_time<T>(
+    read: impl Future<Output = Result<T, StoreError>>,
     about: &str,
-) -> Result<R, StoreError> {
-    match timeout(TIMEOUT, store.read()).await {
-        Ok(read) => read.map(Option::unwrap_or_default),
+) -> Result<T, StoreError> {
+    match timeout(TIMEOUT, read).await {
+        Ok(read) => read,
         Err(elapsed) => Err(StoreError::Unavailable {
             doing: "reach within a second",
             store_name: format!("the overrides of {about}"),

@@ -7,9 +7,13 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use anteroom_config::overrides::{Entry, Log, Record as OverrideRecord, RoomOverrides};
+use anteroom_config::overrides::{
+    Entry, Log, Record as OverrideRecord, RoomOverrides, UnreadableOverrides,
+};
 
-use crate::store::{Loaded, RecordKey, Store, StoreError, Swap, chain};
+use anteroom_room::time::Timestamp;
+
+use crate::store::{Expected, Loaded, RecordKey, Store, StoreError, Swap, chain};
 
 /// Attempts at a write. One is lost to each operator who writes at the same moment.
 const TRIES: u32 = 16;
@@ -91,9 +95,31 @@ impl<R: OverrideRecord> OverrideStore<R> {
         self.overrides_in(&loaded)
     }
 
+    /// Returns the overrides in the store, and what a later read may expect, unless they are those
+    /// that an earlier read found.
+    ///
+    /// # Errors
+    ///
+    /// As [`OverrideStore::read`].
+    pub async fn read_changed(
+        &self,
+        known: Option<Expected>,
+    ) -> Result<Option<(Expected, Option<R>)>, StoreError> {
+        let loaded = match known {
+            Some(known) => self.store.load_changed(&self.overrides, known).await?,
+            None => Some(self.store.load(&self.overrides).await?),
+        };
+        let Some(loaded) = loaded else {
+            return Ok(None);
+        };
+        let overrides = self.overrides_in(&loaded)?;
+        Ok(Some((loaded.expected(), overrides)))
+    }
+
     /// Changes the overrides. If the store has lost newer ones, the change builds on `known`.
-    /// `change` is called again on what another writer left. A record that cannot be read is
-    /// replaced: the operator's new command must take effect.
+    /// `change` gets what is known and the store's time, and is called again on what another writer
+    /// left. A record of a newer version of the program stays as it is. A damaged one is replaced:
+    /// the operator's new command must take effect.
     ///
     /// # Errors
     ///
@@ -101,21 +127,21 @@ impl<R: OverrideRecord> OverrideStore<R> {
     pub async fn change<E: std::error::Error + 'static>(
         &self,
         known: &R,
-        mut change: impl FnMut(&R) -> Result<R, E>,
+        mut change: impl FnMut(&R, Timestamp) -> Result<R, E>,
     ) -> Result<R, ChangeError<E>> {
         let failed = ChangeError::Store;
         let mut loaded = self.store.load(&self.overrides).await.map_err(failed)?;
         for _ in 0..TRIES {
-            let found = self.overrides_in(&loaded).unwrap_or_else(|error| {
-                tracing::error!(
-                    cause = chain(&error),
-                    "overrides unreadable: replacing them"
-                );
-                None
-            });
-            let before = found.filter(|found| !known.is_newer_than(found));
-            let before = before.unwrap_or_else(|| known.clone());
-            let next = change(&before).map_err(ChangeError::Rejected)?;
+            let found = match self.overrides_in(&loaded) {
+                Err(error) if is_of_newer_program(&error) => return Err(failed(error)),
+                Err(error) => {
+                    tracing::error!(cause = chain(&error), "overrides damaged: replacing them");
+                    None
+                }
+                Ok(found) => found,
+            };
+            let before = known.merged(&found.unwrap_or_default());
+            let next = change(&before, loaded.now).map_err(ChangeError::Rejected)?;
             // The next entry overwrites the newest one in the record.
             if let Some(newest) = before.newest()
                 && !self.add_to_log(newest).await.map_err(failed)?
@@ -147,7 +173,7 @@ impl<R: OverrideRecord> OverrideStore<R> {
         let loaded = self.store.load(&self.overrides).await?;
         let found = self.overrides_in(&loaded)?.unwrap_or_default();
         if known.is_newer_than(&found) {
-            let value = known.encode();
+            let value = known.merged(&found).encode();
             // A process that was faster has restored the same.
             self.store
                 .compare_and_swap(&self.overrides, loaded.expected(), value)
@@ -176,7 +202,7 @@ impl<R: OverrideRecord> OverrideStore<R> {
         found.transpose().map_err(|source| StoreError::Rejected {
             store_name: format!("the record {}", self.overrides.0),
             reason: "has overrides that this program cannot read",
-            remedy: "run the version that wrote them, or replace them by a new command",
+            remedy: "run the version that wrote them, or replace damaged ones by a new command",
             source: Box::new(source),
         })
     }
@@ -220,4 +246,15 @@ impl<R: OverrideRecord> OverrideStore<R> {
         }
         Ok(false)
     }
+}
+
+/// Whether a record was written by a newer version of the program.
+fn is_of_newer_program(error: &StoreError) -> bool {
+    let StoreError::Rejected { source, .. } = error else {
+        return false;
+    };
+    matches!(
+        source.downcast_ref(),
+        Some(UnreadableOverrides::OtherForm(_))
+    )
 }

@@ -18,6 +18,19 @@ pub trait Store: Send + Sync + 'static {
     /// Loads a record, together with the store's identity, and its clock for display.
     fn load<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Loaded, StoreError>>;
 
+    /// Loads a record like [`Store::load`], unless its version and the store's identity are still
+    /// the known ones. A shared store then sends no content.
+    fn load_changed<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        known: Expected,
+    ) -> BoxFuture<'a, Result<Option<Loaded>, StoreError>> {
+        Box::pin(async move {
+            let loaded = self.load(key).await?;
+            Ok((loaded.expected() != known).then_some(loaded))
+        })
+    }
+
     /// Writes a record if its version and the store's identity are still the expected ones. Only a
     /// write that survives a crash of this process may report [`Swap::Swapped`].
     fn compare_and_swap<'a>(

@@ -4,7 +4,7 @@ mod anything;
 mod records;
 mod unfit;
 
-use anteroom_config::overrides::{Actor, DamagedOverrides, Record};
+use anteroom_config::overrides::{Actor, Record, UnreadableOverrides};
 use anteroom_config::{Client, Config, LimitConfig, LimitName, LiveValues};
 use anteroom_room::time::Timestamp;
 use serde_json::{Value, json};

@@ -1,12 +1,15 @@
 //! Node with two rooms and its admin address, on a manual clock.
 
+use std::collections::BTreeMap;
+use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use anteroom_admin::api_rooms::{LiveApiRooms, RoomsHost};
 use anteroom_admin::overrides::LiveLimits;
 use anteroom_admin::{Control, ExtraStats, Extras, Role, Token, Tokens, serve};
-use anteroom_config::{Config, RoomName};
+use anteroom_config::{Checks, Config, RoomName};
 use anteroom_embedded::{DataDir, Embedded, faults::Faults};
 use anteroom_limit::time::TimestampUs;
 use anteroom_limit_http::{Limiter, LimiterContext};
@@ -98,6 +101,33 @@ impl Extras for Fixed {
     }
 }
 
+/// Process without rooms of the API.
+struct NoRooms;
+
+impl RoomsHost for NoRooms {
+    fn serve(&self, _: &Config) -> Result<(), Box<dyn Error + Send + Sync>> {
+        Ok(())
+    }
+
+    fn preview(
+        &self,
+        _: &str,
+        _: &BTreeMap<String, String>,
+    ) -> Result<Option<String>, Vec<String>> {
+        Ok(None)
+    }
+
+    fn set_known(&self, _: bool) {}
+
+    fn read_copy(&self) -> Result<Option<String>, Box<dyn Error + Send + Sync>> {
+        Ok(None)
+    }
+
+    fn write_copy(&self, _: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
+        Ok(())
+    }
+}
+
 pub(crate) fn room_name(name: &str) -> RoomName {
     RoomName::new(name).unwrap()
 }
@@ -122,6 +152,7 @@ impl Bench {
         let store_clock = Arc::clone(&clock) as Arc<dyn Clock>;
         let store = Embedded::with_faults(dir, Identity(1), store_clock, &faults);
         let config = Config::parse("test.toml", CONFIG).unwrap().config;
+        let file = config.clone();
         let settings = NodeSettings {
             folder: None,
             ticket_keys: vec![[7; 32]],
@@ -154,7 +185,19 @@ impl Bench {
         let mut tokens = vec![Token::new("test", TOKEN)];
         tokens.extend(Role::ALL.map(role));
         let tokens = Arc::new(Tokens::new(tokens));
-        let control = Control::new(Arc::clone(&node), limits, Arc::new(Fixed(extras)), tokens);
+        let api_rooms = LiveApiRooms::new(
+            Arc::new(NoRooms),
+            &file,
+            (&stores, DeploymentId(1)),
+            Arc::clone(&clock) as _,
+            Checks::default(),
+        );
+        let control = Control::new(
+            Arc::clone(&node),
+            (limits, api_rooms),
+            Arc::new(Fixed(extras)),
+            tokens,
+        );
         let done = tokio::spawn(serve(listener, Vec::new(), control.router(), shutdown));
         Self {
             clock,

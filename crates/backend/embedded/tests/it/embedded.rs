@@ -355,7 +355,7 @@ async fn a_change_reaches_the_log_even_if_its_process_crashed() {
 
     let last = |log: &anteroom_config::overrides::Log| log.entries.last().unwrap().what.clone();
     assert_eq!(last(&saved.log().await.unwrap()), "killed");
-    let after = |before: &RoomOverrides| {
+    let after = |before: &RoomOverrides, _| {
         let mut next = before.clone();
         next.version += 1;
         next.newest = None;
@@ -388,7 +388,7 @@ async fn damaged_overrides_are_an_error_until_a_change_replaces_them() {
     }
     let present = store.load(&key).await.unwrap().record.unwrap();
     assert_eq!(present.value, b"\xffrubbish", "a newer program may read it");
-    let next = |before: &RoomOverrides| {
+    let next = |before: &RoomOverrides, _| {
         let version = before.version + 1;
         let next = RoomOverrides {
             version,
@@ -398,6 +398,21 @@ async fn damaged_overrides_are_an_error_until_a_change_replaces_them() {
     };
     saved.change(&RoomOverrides::default(), next).await.unwrap();
     assert_eq!(saved.read().await.unwrap().unwrap().version, 1);
+
+    // What a newer program has written is not replaced, even by a command.
+    let later = b"{\"form\":2,\"version\":9}".to_vec();
+    let present = store.load(&key).await.unwrap().expected();
+    let swap = store.compare_and_swap(&key, present, later.clone());
+    swap.await.unwrap();
+    let refused = saved.change(&RoomOverrides::default(), next).await;
+    let error = refused.unwrap_err();
+    let cause = anteroom_store::chain(&error);
+    assert!(
+        cause.contains("has form 2, and this program reads form 1"),
+        "{cause}"
+    );
+    let present = store.load(&key).await.unwrap().record.unwrap();
+    assert_eq!(present.value, later);
 }
 
 /// Damages the journal of a process that granted a lease and crashed. Returns the seats that the

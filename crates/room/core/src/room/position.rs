@@ -168,6 +168,18 @@ impl Room {
         ahead.saturating_sub(beside / 2).saturating_add(before)
     }
 
+    /// Returns the longest wait that is expected at present: that of a visitor behind all others.
+    /// `None` if nothing is known of it.
+    pub fn longest_wait(&mut self, now: Timestamp) -> Option<DurationMs> {
+        let waiting = self.people_waiting();
+        if waiting == 0 {
+            return Some(DurationMs::ZERO);
+        }
+        let wait = self.wait(QueueReason::NotYourTurn, waiting, waiting, now)?;
+        let is_lottery = self.rules.queueing_method == QueueingMethod::Random;
+        Some(if is_lottery { wait.high } else { wait.middle })
+    }
+
     /// Returns the rank that has waited longest, as far as known.
     pub(super) fn oldest_waiting(&self) -> Option<Timestamp> {
         self.snapshot.queue.iter().next().map(|(rank, _)| rank)

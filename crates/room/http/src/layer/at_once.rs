@@ -56,6 +56,9 @@ impl WaitingRoomLayer {
         routes: Arc<RouteTable>,
         request: &RequestView<'_>,
     ) -> Option<AtOnce<Passed>> {
+        if self.gate.may_be_of_unknown_room(&routes, request.host) {
+            return None;
+        }
         let readings = Readings::under(routes.decoding, request.path).ok()?;
         let found = routes.find_number(request.host, &readings).ok()?;
         let Some(number) = found else {

@@ -6,7 +6,7 @@ use crate::page::CustomPage;
 use anteroom_config::language::Language;
 use anteroom_config::overrides::RoomOverrides;
 use anteroom_config::{
-    Config, EventName, EventNow, Host, OriginOwner, PageTemplate, RoomConfig, RoomName,
+    Config, EventName, EventNow, Host, OriginOwner, PageTemplate, RoomConfig, RoomId, RoomName,
 };
 use anteroom_node::{Node, RoomHandle};
 use anteroom_proxy::upstream::{Group, Plan};
@@ -55,6 +55,8 @@ pub(super) struct RouteTable {
     rooms: Vec<RoomRoute>,
     /// Origins by host, for requests without a room.
     origins: Vec<(Host, Upstream)>,
+    /// Whether these are the origins of sites.
+    has_sites: bool,
 }
 
 /// Room with all that a request needs of it.
@@ -82,6 +84,7 @@ pub(super) struct RouteTableDraft {
 }
 
 struct RoomRouteDraft {
+    id: RoomId,
     room: RoomName,
     cookie_name: String,
     name: HeaderValue,
@@ -124,6 +127,7 @@ impl RoomRouteDraft {
         let name = HeaderValue::from_str(config.name.as_str());
         let name = name.map_err(|_| vec![problem(config, "the name is not valid in a header")])?;
         Ok(Self {
+            id: config.id.clone(),
             room: config.name.clone(),
             cookie_name: config.cookie_name(),
             name,
@@ -163,7 +167,7 @@ impl RouteTable {
         let mut problems = Vec::new();
         let mut rooms = Vec::with_capacity(draft.rooms.len());
         for room in draft.rooms {
-            match node.room(&room.room) {
+            match node.room_of_id(&room.id) {
                 Some(handle) => rooms.push(RoomRoute::new(handle, room, counters)),
                 None => problems.push(RoomProblem {
                     owner: Some(OriginOwner::Room(room.room)),
@@ -176,6 +180,7 @@ impl RouteTable {
             Ok(Self {
                 routes: draft.routes,
                 decoding: draft.decoding,
+                has_sites: !draft.sites.is_empty(),
                 origins: if draft.sites.is_empty() {
                     origins(&rooms)
                 } else {
@@ -251,6 +256,11 @@ impl RouteTable {
                 .find(|(covered, _)| *covered == Host::Any)
         };
         by_name.or_else(any).map(|(_, upstream)| upstream.clone())
+    }
+
+    /// Whether a site serves this host.
+    pub(super) fn has_site(&self, host: &str) -> bool {
+        self.has_sites && self.origin_of(host).is_some()
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &RoomRoute> {

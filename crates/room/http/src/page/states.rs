@@ -64,6 +64,16 @@ static BRANDED: LazyLock<PageConfig> = LazyLock::new(|| PageConfig {
 /// Returns a visitor in a state, in a queue of 1,204 where the state says nothing else.
 #[must_use]
 pub fn view(state: &'static str, language: Language) -> WaitingView<'static> {
+    view_with_wait(state, language, None)
+}
+
+/// Returns the same visitor with another wait, if the state has one.
+#[must_use]
+pub fn view_with_wait(
+    state: &'static str,
+    language: Language,
+    wait: Option<WaitRange>,
+) -> WaitingView<'static> {
     let reason = reason(state);
     let is_known = state != "unknown";
     let near = WaitRange {
@@ -74,7 +84,7 @@ pub fn view(state: &'static str, language: Language) -> WaitingView<'static> {
     let position = QueuePosition {
         people_ahead: is_known.then_some(if state == "near" { 2 } else { 412 }),
         people_waiting: 1_204,
-        wait: is_known.then_some(if state == "near" {
+        wait: is_known.then_some(wait.unwrap_or(if state == "near" {
             near
         } else {
             WaitRange {
@@ -82,7 +92,7 @@ pub fn view(state: &'static str, language: Language) -> WaitingView<'static> {
                 middle: DurationMs::from_secs(840),
                 high: DurationMs::from_secs(1_200),
             }
-        }),
+        })),
         is_counted: state != "counting",
         rise: match state {
             "lowered" => Some(Rise::LimitLowered),

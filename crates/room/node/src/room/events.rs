@@ -264,7 +264,7 @@ impl RoomHandle {
         } else if has_begun && !phases.is_withheld {
             phases.is_withheld = true;
             tracing::warn!(
-                room = %self.name,
+                room = %self.name(),
                 "phases of events not stored: clocks differ by more than half a second; run NTP on \
                  all machines"
             );
@@ -280,15 +280,15 @@ impl RoomHandle {
         let latches = self.phases.lock().latches.clone();
         let now = self.shared.clock.wall();
         let change =
-            |before: &RoomOverrides| before.with_phases(&latches, now).ok_or(AlreadyStored);
+            |before: &RoomOverrides, _| before.with_phases(&latches, now).ok_or(AlreadyStored);
         match self.override_state.feed.change(self, change).await {
             Ok(next) => {
                 let what = next.newest.as_ref().map(|newest| newest.what.as_str());
-                tracing::info!(room = %self.name, what, "the schedule changed the room");
+                tracing::info!(room = %self.name(), what, "the schedule changed the room");
             }
             Err(ChangeError::Rejected(AlreadyStored)) => {}
             Err(error) => {
-                tracing::debug!(room = %self.name, cause = chain(&error), "phases not stored");
+                tracing::debug!(room = %self.name(), cause = chain(&error), "phases not stored");
             }
         }
     }

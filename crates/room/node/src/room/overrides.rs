@@ -168,7 +168,7 @@ impl RoomHandle {
             // From the attempt and not from its end: a failing store gets no more requests.
             next_at = Instant::now() + READ_INTERVAL;
             if let Err(error) = self.read_overrides().await {
-                tracing::debug!(room = %self.name, cause = chain(&error), "overrides not read");
+                tracing::debug!(room = %self.name(), cause = chain(&error), "overrides not read");
             }
         }
     }
@@ -210,7 +210,7 @@ impl RoomHandle {
             }
         }
         read.map_err(|source| SyncError::Store {
-            room: self.name.clone(),
+            room: self.name().to_string(),
             source,
         })
     }
@@ -260,7 +260,7 @@ impl RoomHandle {
             events::drain(&mut phases.latches, effective, &rules);
             if rules.queueing_method != wanted.queueing_method && applied != rules {
                 tracing::info!(
-                    room = %self.name,
+                    room = %self.name(),
                     "the room has a queue until nobody waits, and lets everybody pass then"
                 );
             }
@@ -291,7 +291,7 @@ impl RoomHandle {
         now: Timestamp,
     ) -> Result<(), RoomCommandError> {
         let file = Arc::clone(&self.settings.load().file);
-        let change = |before: &RoomOverrides| before.after(command, &file, who, now);
+        let change = |before: &RoomOverrides, _| before.after(command, &file, who, now);
         let next = match self.override_state.feed.change(self, change).await {
             Ok(next) => next,
             Err(ChangeError::Rejected(problems)) => {
@@ -301,7 +301,7 @@ impl RoomHandle {
         };
         if let Some(entry) = &next.newest {
             tracing::warn!(
-                room = %self.name,
+                room = %self.name(),
                 version = entry.version,
                 what = entry.what,
                 token = entry.who.token,
@@ -343,12 +343,12 @@ impl OverrideListener<RoomOverrides> for RoomHandle {
             return;
         }
         tracing::info!(
-            room = %self.name,
+            room = %self.name(),
             version = overrides.version,
             what = overrides.newest.as_ref().map(|newest| newest.what.as_str()),
             "overrides take effect at this node"
         );
-        self.held.settle(&self.name, &overrides);
+        self.held.settle(settings.file.name.as_str(), &overrides);
         self.apply_settings(Arc::clone(&settings.file), Arc::new(overrides));
         drop(guard);
     }

@@ -73,6 +73,12 @@ impl RoomHandle {
         })
     }
 
+    /// Returns the longest wait that is expected at present; `None` if nothing is known of it.
+    #[must_use]
+    pub fn longest_wait(&self) -> Option<DurationMs> {
+        self.locked(|room, now| room.longest_wait(now))
+    }
+
     /// Returns the facts for the state page. Admissions of other data centers are read from the
     /// root ledger, at most once a second. While that is unavailable they are missing.
     pub async fn state(&self) -> StateFacts {

@@ -141,7 +141,7 @@ impl RoomHandle {
             }
             (Err(error), Some(_)) => {
                 tracing::warn!(
-                    room = %self.name,
+                    room = %self.name(),
                     command = command.to_text(),
                     cause = chain(&error),
                     "operator command held at this node: store unavailable"
@@ -150,7 +150,7 @@ impl RoomHandle {
             }
             (Err(error), None) => {
                 tracing::warn!(
-                    room = %self.name,
+                    room = %self.name(),
                     command = command.to_text(),
                     cause = chain(&error),
                     "operator command ended stops of this node only: store unavailable"
@@ -177,7 +177,7 @@ impl RoomHandle {
             .is_some()
         {
             tracing::warn!(
-                room = %self.name,
+                room = %self.name(),
                 command = command.to_text(),
                 token = who.token,
                 user = who.user,
@@ -191,7 +191,7 @@ impl RoomHandle {
         }
         self.end(command).await;
         tracing::warn!(
-            room = %self.name,
+            room = %self.name(),
             command = command.to_text(),
             token = who.token,
             user = who.user,
@@ -261,7 +261,7 @@ impl RoomHandle {
         Err(RoomCommandError::Away(ChangeError::Store(
             StoreError::Unavailable {
                 doing: "write within two seconds",
-                store_name: format!("the overrides of room {}", self.name),
+                store_name: format!("the overrides of room {}", self.name()),
                 source: failed,
             },
         )))
@@ -282,7 +282,7 @@ impl RoomHandle {
         let saving = spawn_blocking(move || {
             file.update(|before, found| {
                 if before != found {
-                    let room = &by.name;
+                    let room = by.name();
                     tracing::warn!(%room, "another process has changed stops of this node");
                     by.change_held(|held| held.merge(before, found));
                 }
@@ -292,12 +292,12 @@ impl RoomHandle {
         let saved = match timeout(SAVE_TIME_OUT, saving).await {
             Ok(Ok(Ok(()))) => true,
             Ok(Ok(Err(error))) => {
-                let room = &self.name;
+                let room = self.name();
                 tracing::error!(%room, %error, "held stops not kept in the data folder");
                 false
             }
             Ok(Err(_)) | Err(_) => {
-                tracing::error!(room = %self.name, "held stops not kept: the disk timed out");
+                tracing::error!(room = %self.name(), "held stops not kept: the disk timed out");
                 false
             }
         };
@@ -339,7 +339,7 @@ impl RoomHandle {
     async fn write_one_held(&self, stop: &PendingStop) {
         let command = stop.stop.command();
         let file = Arc::clone(&self.settings.load().file);
-        let change = |stored: &RoomOverrides| {
+        let change = |stored: &RoomOverrides, _| {
             if stop.is_decided_by(stored) {
                 return Err(DropError::Superseded);
             }
@@ -350,7 +350,7 @@ impl RoomHandle {
         match timeout(WRITE_TIME_OUT, changing).await {
             Ok(Ok(next)) => {
                 tracing::warn!(
-                    room = %self.name,
+                    room = %self.name(),
                     version = next.version,
                     command = command.to_text(),
                     "held stop written to the store: in effect at all nodes"
@@ -359,22 +359,22 @@ impl RoomHandle {
             }
             Ok(Err(ChangeError::Rejected(reason))) => {
                 tracing::warn!(
-                    room = %self.name,
+                    room = %self.name(),
                     command = command.to_text(),
                     cause = chain(&reason),
                     "held stop dropped"
                 );
                 // The overrides in the store take effect before this stop ends.
                 if let Err(error) = self.read_overrides().await {
-                    tracing::debug!(room = %self.name, cause = chain(&error), "overrides not read");
+                    tracing::debug!(room = %self.name(), cause = chain(&error), "overrides not read");
                 }
                 self.change_held(|held| held.remove(stop));
             }
             Ok(Err(error)) => {
-                tracing::debug!(room = %self.name, cause = chain(&error), "held stop not written \
+                tracing::debug!(room = %self.name(), cause = chain(&error), "held stop not written \
                     yet");
             }
-            Err(_) => tracing::debug!(room = %self.name, "held stop not written yet: timed out"),
+            Err(_) => tracing::debug!(room = %self.name(), "held stop not written yet: timed out"),
         }
     }
 }

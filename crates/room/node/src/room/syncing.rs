@@ -145,7 +145,8 @@ impl RoomHandle {
     /// Syncs with the parent. The overrides are read before, because no visitor may be admitted
     /// without them. A goodbye is sent only after the room is removed from the process's file.
     async fn sync(&self, sync: Sync, is_goodbye: bool) -> SyncResult {
-        let result = in_time(&self.name, TIMEOUT, async {
+        let name = self.name();
+        let result = in_time(name.as_str(), TIMEOUT, async {
             let mut request = if is_goodbye {
                 self.leave_folder()?;
                 self.locked(|room, now| room.poll_goodbye(now))
@@ -169,9 +170,9 @@ impl RoomHandle {
             return Ok(());
         };
         process
-            .leave(&self.name)
+            .leave(self.id.as_str())
             .map_err(|source| SyncError::Store {
-                room: self.name.clone(),
+                room: self.name().to_string(),
                 source: StoreError::Unavailable {
                     doing: "write into",
                     store_name: "the data folder".to_owned(),
@@ -184,7 +185,8 @@ impl RoomHandle {
     async fn sync_with_root(&self, request: SyncRequest) -> Result<Reply, SyncError> {
         match self.ledgers.global.as_ref() {
             Some(global) => {
-                in_time(&self.name, UPSTREAM_SYNC_TIME_OUT, global.sync(&request)).await
+                let name = self.name();
+                in_time(name.as_str(), UPSTREAM_SYNC_TIME_OUT, global.sync(&request)).await
             }
             // Only a ledger below a root makes such requests.
             None => std::future::pending().await,
@@ -193,7 +195,13 @@ impl RoomHandle {
 
     async fn deliver(&self, delivery: Delivery) {
         // The next sync brings the reply as well, so a failure does no harm.
-        let _ = in_time(&self.name, TIMEOUT, self.ledgers.parent.deliver(&delivery)).await;
+        let name = self.name();
+        let _ = in_time(
+            name.as_str(),
+            TIMEOUT,
+            self.ledgers.parent.deliver(&delivery),
+        )
+        .await;
     }
 
     fn handle_synced(&self, sync_loop: &mut SyncLoop, synced: SyncResult) {
@@ -214,12 +222,14 @@ impl RoomHandle {
         };
         self.counts.syncs.fetch_add(1, Ordering::Relaxed);
         if was_failing {
-            tracing::info!(room = %self.name, "store available again");
+            tracing::info!(room = %self.name(), "store available again");
         }
         let joined = self.locked(|room, room_now| {
             if let Reply::Granted(lease_reply) = &exchange.reply {
                 let other = lease_reply.other_clock;
-                self.shared.clocks.note_node(&self.name, other, room_now);
+                self.shared
+                    .clocks
+                    .note_node(self.id.as_str(), other, room_now);
             }
             room.handle_reply(exchange.reply.clone(), room_now);
             let jittered = |period: DurationMs| self.shared.random.jittered(period);
@@ -242,10 +252,10 @@ impl RoomHandle {
     /// successor may rely on this process from now on.
     fn note_joined(&self, in_touch_until: Timestamp, revoked: &[Revocation]) {
         if let Some(process) = &self.shared.process
-            && let Err(error) = process.note_joined(&self.name, in_touch_until, revoked)
+            && let Err(error) = process.note_joined(self.id.as_str(), in_touch_until, revoked)
         {
             tracing::warn!(
-                room = %self.name,
+                room = %self.name(),
                 %error,
                 "cannot write into the data folder; a process that starts here after a crash \
                  waits for its store"
@@ -265,7 +275,7 @@ impl RoomHandle {
             Ok(reply) => {
                 self.counts.global_syncs.fetch_add(1, Ordering::Relaxed);
                 if sync_loop.handle_root_reply(number, reply, now) == Change::Recovered {
-                    tracing::info!(room = %self.name, "global store available again");
+                    tracing::info!(room = %self.name(), "global store available again");
                 }
             }
             Err(error) => {
@@ -274,7 +284,7 @@ impl RoomHandle {
                     .fetch_add(1, Ordering::Relaxed);
                 if sync_loop.handle_root_failure(number, now) == Change::Failed {
                     tracing::error!(
-                        room = %self.name,
+                        room = %self.name(),
                         cause = chain(&error),
                         "global store unavailable: this data center admits from its lease and \
                          then nobody; check [store] global"
@@ -299,7 +309,7 @@ impl RoomHandle {
         );
         if is_held {
             tracing::warn!(
-                room = %self.name,
+                room = %self.name(),
                 cause,
                 "waiting for another process to release the journal; active visitors pass, \
                  nobody new is admitted"
@@ -311,7 +321,7 @@ impl RoomHandle {
                 "check disk and data_dir"
             };
             tracing::error!(
-                room = %self.name,
+                room = %self.name(),
                 cause,
                 "store unavailable: the room admits from its lease and then nobody; {remedy}"
             );

@@ -14,15 +14,17 @@ fn a_record_round_trips_and_anything_else_is_damaged() {
     assert_eq!(LimitOverrides::decode(&record.encode()), Ok(record.clone()));
     let mut log = Log::default();
     assert!(log.add(record.newest().unwrap()));
-    for bytes in [
-        &b""[..],
-        b"{}",
-        b"{\"form\":2,\"version\":1}",
-        b"\xff",
-        b"[1]",
-    ] {
-        assert_eq!(LimitOverrides::decode(bytes), Err(DamagedOverrides));
+    for bytes in [&b""[..], b"{}", b"\xff", b"[1]"] {
+        assert_eq!(
+            LimitOverrides::decode(bytes),
+            Err(UnreadableOverrides::Damaged)
+        );
     }
+    let later = b"{\"form\":2,\"version\":1}";
+    assert_eq!(
+        LimitOverrides::decode(later),
+        Err(UnreadableOverrides::OtherForm(2))
+    );
     let more = b"{\"form\":1,\"version\":3,\"weather\":\"fine\"}";
     assert_eq!(LimitOverrides::decode(more).unwrap().version, 3);
 }

@@ -1,0 +1,512 @@
+//! Several nodes change rooms at once, on a store that forgets, is cut off, or writes and does not
+//! say so. In the end all nodes agree, and nothing that a node has confirmed is lost.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU32;
+
+use anteroom_config::api_rooms::ApiEvent;
+use anteroom_node::HandClock;
+use anteroom_room::time::DurationMs;
+use anteroom_store::memory::Memory;
+use anteroom_store::{
+    BoxFuture, Clock, CounterName, Expected, Loaded, Record as StoredRecord, RecordKey, Store, Swap,
+};
+
+use super::*;
+
+/// Node's connection to a store.
+struct Link {
+    store: Memory,
+    is_cut: AtomicBool,
+    /// Number of writes whose replies are lost.
+    lost_replies: AtomicU32,
+}
+
+impl Link {
+    fn to(store: &Memory) -> Arc<Self> {
+        Arc::new(Self {
+            store: store.clone(),
+            is_cut: AtomicBool::new(false),
+            lost_replies: AtomicU32::new(0),
+        })
+    }
+
+    fn check(&self) -> Result<(), StoreError> {
+        if self.is_cut.load(Ordering::Relaxed) {
+            return Err(failure());
+        }
+        Ok(())
+    }
+}
+
+fn failure() -> StoreError {
+    StoreError::Unavailable {
+        doing: "reach",
+        store_name: "the store".to_owned(),
+        source: "cut off by the test".into(),
+    }
+}
+
+impl Store for Link {
+    fn load<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Loaded, StoreError>> {
+        Box::pin(async move {
+            self.check()?;
+            self.store.load(key).await
+        })
+    }
+
+    fn compare_and_swap<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        expected: Expected,
+        value: Vec<u8>,
+    ) -> BoxFuture<'a, Result<Swap, StoreError>> {
+        Box::pin(async move {
+            self.check()?;
+            let swap = self.store.compare_and_swap(key, expected, value).await?;
+            let lost = self.lost_replies.load(Ordering::Relaxed);
+            if lost > 0 {
+                self.lost_replies.store(lost - 1, Ordering::Relaxed);
+                return Err(failure());
+            }
+            Ok(swap)
+        })
+    }
+
+    fn take_number<'a>(&'a self, name: &'a CounterName) -> BoxFuture<'a, Result<u64, StoreError>> {
+        self.store.take_number(name)
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
+    }
+}
+
+/// Data folder and route table of a node.
+#[derive(Default)]
+struct Machine {
+    copy: Mutex<Option<String>>,
+    served: Mutex<Vec<String>>,
+    is_known: AtomicBool,
+    is_disk_full: AtomicBool,
+}
+
+impl RoomsHost for Machine {
+    fn serve(&self, config: &Config) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let names = config.rooms.iter().map(|room| room.name.to_string());
+        *self.served.lock() = names.collect();
+        Ok(())
+    }
+
+    fn preview(
+        &self,
+        html: &str,
+        _: &BTreeMap<String, String>,
+    ) -> Result<Option<String>, Vec<String>> {
+        Ok(Some(html.to_owned()))
+    }
+
+    fn set_known(&self, is_known: bool) {
+        self.is_known.store(is_known, Ordering::Relaxed);
+    }
+
+    fn read_copy(&self) -> Result<Option<String>, Box<dyn Error + Send + Sync>> {
+        Ok(self.copy.lock().clone())
+    }
+
+    fn write_copy(&self, text: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
+        if self.is_disk_full.load(Ordering::Relaxed) {
+            return Err("disk full".into());
+        }
+        *self.copy.lock() = Some(text.to_owned());
+        Ok(())
+    }
+}
+
+fn file() -> Config {
+    let text = "[[site]]\nname = \"shop\"\nhost = \"shop.example\"\n\
+                origin = \"http://127.0.0.1:3000\"\n";
+    Config::parse("anteroom.toml", text).unwrap().config
+}
+
+struct TestNode {
+    machine: Arc<Machine>,
+    global: Arc<Link>,
+    stores: Stores,
+    rooms: Arc<LiveApiRooms>,
+}
+
+impl TestNode {
+    fn start(store: &Memory, local: Option<&Memory>, clock: &Arc<HandClock>) -> Self {
+        let global = Link::to(store);
+        let stores = match local {
+            None => Stores::Shared(Arc::clone(&global) as Arc<dyn Store>),
+            Some(local) => Stores::TwoLevels {
+                local: Link::to(local),
+                global: Arc::clone(&global) as Arc<dyn Store>,
+            },
+        };
+        let machine = Arc::new(Machine::default());
+        let rooms = live(&machine, &stores, clock);
+        Self {
+            machine,
+            global,
+            stores,
+            rooms,
+        }
+    }
+
+    /// Ends the process and starts another one in the same data folder.
+    async fn restart(&mut self, clock: &Arc<HandClock>) {
+        self.rooms = live(&self.machine, &self.stores, clock);
+        self.rooms.learn().await;
+    }
+}
+
+fn live(machine: &Arc<Machine>, stores: &Stores, clock: &Arc<HandClock>) -> Arc<LiveApiRooms> {
+    LiveApiRooms::new(
+        Arc::clone(machine) as Arc<dyn RoomsHost>,
+        &file(),
+        (stores, DeploymentId(7)),
+        Arc::clone(clock) as Arc<dyn NodeClock>,
+        Checks::default(),
+    )
+}
+
+fn room(name: &str, path: &str, description: &str) -> ApiRoom {
+    let values = json!({
+        "name": name, "host": "shop.example", "path": path,
+        "total_active_users": 10, "new_users_per_minute": 10,
+    });
+    ApiRoom {
+        values: values.as_object().cloned().unwrap(),
+        description: description.to_owned(),
+        ..ApiRoom::default()
+    }
+}
+
+fn who() -> Actor {
+    Actor::default()
+}
+
+async fn write(
+    rooms: &Arc<LiveApiRooms>,
+    id: &str,
+    content: Option<ApiRoom>,
+    is_new: bool,
+) -> Result<Written, RoomChangeError> {
+    let id = RoomId::new(id).unwrap();
+    let edit = |record: &ApiRooms, _: u64| {
+        if !is_new && record.room(&id).is_none() {
+            return Err(RoomRefusal::NotFound);
+        }
+        Ok(Edit::Write(id.clone(), content.clone().map(Box::new)))
+    };
+    rooms.change(&who(), "edit", edit).await
+}
+
+/// Lets tasks in the background finish.
+async fn settle() {
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Random numbers of a run.
+struct Draw(u64);
+
+impl Draw {
+    fn below(&mut self, most: usize) -> usize {
+        // SplitMix64.
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^= mixed >> 31;
+        usize::try_from(mixed % most as u64).unwrap()
+    }
+}
+
+/// Confirmed state of a room: time, number of changes, and what it is.
+type Confirmed = BTreeMap<String, (u64, u64, Option<ApiRoom>)>;
+
+struct World {
+    clock: Arc<HandClock>,
+    store: Memory,
+    nodes: Vec<TestNode>,
+    confirmed: Confirmed,
+    older: Vec<BTreeMap<RecordKey, StoredRecord>>,
+    made: usize,
+}
+
+impl World {
+    fn new(seed: u64) -> Self {
+        let clock = Arc::new(HandClock::new(Timestamp(1_700_000_000_000)));
+        let memory = || Memory::new(Arc::clone(&clock) as Arc<dyn Clock>);
+        let (store, locals) = (memory(), [memory(), memory()]);
+        let local = |node: usize| (seed % 2 == 0).then(|| &locals[node % 2]);
+        let nodes = (0..3).map(|node| TestNode::start(&store, local(node), &clock));
+        Self {
+            nodes: nodes.collect(),
+            store,
+            clock,
+            confirmed: Confirmed::new(),
+            older: Vec::new(),
+            made: 0,
+        }
+    }
+
+    fn note(&mut self, id: &str, written: &Written) {
+        let entry = &written.record.rooms[id];
+        let state = (entry.at, entry.rev, entry.room.clone());
+        let known = self.confirmed.get(id);
+        if known.is_none_or(|known| (known.0, known.1) < (state.0, state.1)) {
+            self.confirmed.insert(id.to_owned(), state);
+        }
+    }
+
+    async fn step(&mut self, draw: &mut Draw) {
+        let at = draw.below(self.nodes.len());
+        let ids: Vec<String> = self.confirmed.keys().cloned().collect();
+        let any = (!ids.is_empty()).then(|| ids[draw.below(ids.len().max(1))].clone());
+        let rooms = Arc::clone(&self.nodes[at].rooms);
+        match draw.below(16) {
+            0..=3 => {
+                self.made += 1;
+                let id = format!("{:032x}", self.made);
+                // Some want the same path.
+                let path = format!("/p{}", draw.below(6));
+                let content = room(&format!("n{}", self.made), &path, "new");
+                if let Ok(written) = write(&rooms, &id, Some(content), true).await {
+                    self.note(&id, &written);
+                }
+            }
+            4..=6 => {
+                if let Some(id) = any {
+                    let content = self.confirmed[&id].2.clone();
+                    let content = content.map(|content| ApiRoom {
+                        description: format!("step {}", draw.below(1_000)),
+                        ..content
+                    });
+                    if let Some(content) = content
+                        && let Ok(written) = write(&rooms, &id, Some(content), false).await
+                    {
+                        self.note(&id, &written);
+                    }
+                }
+            }
+            7 => {
+                if let Some(id) = any
+                    && let Ok(written) = write(&rooms, &id, None, false).await
+                {
+                    self.note(&id, &written);
+                }
+            }
+            8 | 9 => rooms.read().await,
+            10 => {
+                let clock = Arc::clone(&self.clock);
+                self.nodes[at].restart(&clock).await;
+            }
+            11 => {
+                let link = &self.nodes[at].global;
+                let is_cut = link.is_cut.load(Ordering::Relaxed);
+                link.is_cut.store(!is_cut, Ordering::Relaxed);
+            }
+            12 => self.older.push(self.store.records()),
+            13 => match self.older.pop() {
+                Some(older) => self.store.lose_since(older),
+                None => self.store.wipe(),
+            },
+            14 => {
+                let link = &self.nodes[at].global;
+                link.lost_replies.store(1, Ordering::Relaxed);
+            }
+            _ => settle().await,
+        }
+        self.clock.advance(DurationMs(draw.below(2_000) as u64));
+    }
+
+    /// Lets all nodes reach the store, and checks what they know.
+    async fn check(&mut self, seed: u64) {
+        for node in &self.nodes {
+            node.global.is_cut.store(false, Ordering::Relaxed);
+            node.global.lost_replies.store(0, Ordering::Relaxed);
+        }
+        for _ in 0..4 {
+            for node in &self.nodes {
+                node.rooms.read().await;
+                settle().await;
+            }
+        }
+        let first = self.nodes[0].rooms.record();
+        for node in &self.nodes {
+            assert_eq!(node.rooms.record().rooms, first.rooms, "seed {seed}");
+            assert!(node.machine.is_known.load(Ordering::Relaxed));
+            let served = node.machine.served.lock().clone();
+            let expected = self.nodes[0].machine.served.lock().clone();
+            assert_eq!(served, expected, "seed {seed}");
+        }
+        for (id, (at, rev, room)) in &self.confirmed {
+            let entry = first.rooms.get(id);
+            let entry = entry.unwrap_or_else(|| panic!("seed {seed}: {id} is gone"));
+            assert!(
+                (entry.at, entry.rev) >= (*at, *rev),
+                "seed {seed}: {id} is older"
+            );
+            if (entry.at, entry.rev) == (*at, *rev) {
+                assert_eq!(&entry.room, room, "seed {seed}: {id}");
+            }
+            if room.is_none() {
+                assert_eq!(entry.room, None, "seed {seed}: {id} came back");
+            }
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn confirmed_changes_survive_any_schedule() {
+    for seed in 0..400 {
+        let mut draw = Draw(seed);
+        let mut world = World::new(seed);
+        for _ in 0..60 {
+            world.step(&mut draw).await;
+        }
+        world.check(seed).await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_node_that_has_read_neither_record_nor_copy_knows_no_rooms() {
+    let clock = Arc::new(HandClock::new(Timestamp(1_700_000_000_000)));
+    let store = Memory::new(Arc::clone(&clock) as Arc<dyn Clock>);
+    let mut node = TestNode::start(&store, None, &clock);
+    node.global.is_cut.store(true, Ordering::Relaxed);
+    node.rooms.learn().await;
+    assert!(!node.rooms.are_known());
+    assert!(!node.machine.is_known.load(Ordering::Relaxed));
+    node.global.is_cut.store(false, Ordering::Relaxed);
+    node.rooms.read().await;
+    assert!(node.machine.is_known.load(Ordering::Relaxed));
+    let made = write(&node.rooms, "a", Some(room("sale", "/", "")), true).await;
+    assert_eq!(made.unwrap().id.as_str(), "a");
+    // With a copy, the next process serves the room while the store is away.
+    node.global.is_cut.store(true, Ordering::Relaxed);
+    node.restart(&clock).await;
+    assert!(node.machine.is_known.load(Ordering::Relaxed));
+    assert_eq!(*node.machine.served.lock(), ["sale"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_copy_older_than_the_marks_of_deleted_rooms_is_dropped() {
+    let clock = Arc::new(HandClock::new(Timestamp(1_700_000_000_000)));
+    let store = Memory::new(Arc::clone(&clock) as Arc<dyn Clock>);
+    let mut node = TestNode::start(&store, None, &clock);
+    node.rooms.learn().await;
+    write(&node.rooms, "a", Some(room("sale", "/", "")), true)
+        .await
+        .unwrap();
+    node.global.is_cut.store(true, Ordering::Relaxed);
+    clock.advance(DurationMs(DELETED_FOR.0 - 1));
+    node.restart(&clock).await;
+    assert!(node.rooms.are_known());
+    clock.advance(DurationMs(1));
+    node.restart(&clock).await;
+    assert!(!node.rooms.are_known());
+    assert_eq!(node.rooms.record().rooms.len(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_is_checked_beside_all_other_rooms_and_written_to_the_log() {
+    let clock = Arc::new(HandClock::new(Timestamp(1_700_000_000_000)));
+    let store = Memory::new(Arc::clone(&clock) as Arc<dyn Clock>);
+    let node = TestNode::start(&store, None, &clock);
+    let made = write(&node.rooms, "a", Some(room("sale", "/x", "")), true).await;
+    let tag = made.unwrap().record.rooms["a"].tag();
+    assert_eq!(tag, "1-1700000000000");
+    let refused = write(&node.rooms, "b", Some(room("other", "/x", "")), true).await;
+    let Err(ChangeError::Rejected(RoomRefusal::NotAllowed(problems))) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(
+        problems[0].to_string(),
+        "room \"other\": path: the room \"sale\" covers shop.example /x already"
+    );
+    write(
+        &node.rooms,
+        "a",
+        Some(room("sale", "/x", "For friends")),
+        false,
+    )
+    .await
+    .unwrap();
+    let entries = node.rooms.log().await.unwrap().entries;
+    let whats: Vec<&str> = entries.iter().map(|entry| entry.what.as_str()).collect();
+    assert_eq!(whats, ["room edit sale", "room edit sale"]);
+    let changes = &entries[1].changes;
+    let expected = Change {
+        key: "description".to_owned(),
+        before: json!(""),
+        after: json!("For friends"),
+    };
+    assert_eq!(changes, &[expected]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_start_of_an_event_that_has_started_stays() {
+    let clock = Arc::new(HandClock::new(Timestamp(1_700_000_000_000)));
+    let store = Memory::new(Arc::clone(&clock) as Arc<dyn Clock>);
+    let node = TestNode::start(&store, None, &clock);
+    let with_event = |start: &str, end: &str| {
+        let values = json!({
+            "name": "doors", "event_start_time": start, "event_end_time": end,
+        });
+        ApiRoom {
+            events: vec![ApiEvent {
+                id: "e".to_owned(),
+                values: values.as_object().cloned().unwrap(),
+                ..ApiEvent::default()
+            }],
+            ..room("sale", "/", "")
+        }
+    };
+    // The clock stands at 2023-11-14T22:13:20Z.
+    let started = with_event("2023-11-14T22:00:00Z", "2023-11-14T23:00:00Z");
+    write(&node.rooms, "a", Some(started), true).await.unwrap();
+    let moved = with_event("2023-11-14T22:30:00Z", "2023-11-14T23:00:00Z");
+    let refused = write(&node.rooms, "a", Some(moved), false).await;
+    let Err(ChangeError::Rejected(RoomRefusal::NotAllowed(problems))) = refused else {
+        panic!("{refused:?}");
+    };
+    assert_eq!(
+        problems[0].to_string(),
+        "room \"a\": event[1].event_start_time: the event has started: its start stays"
+    );
+    let longer = with_event("2023-11-14T22:00:00Z", "2023-11-15T23:00:00Z");
+    write(&node.rooms, "a", Some(longer), false).await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_record_of_a_later_program_is_not_written() {
+    let clock = Arc::new(HandClock::new(Timestamp(1_700_000_000_000)));
+    let store = Memory::new(Arc::clone(&clock) as Arc<dyn Clock>);
+    let node = TestNode::start(&store, None, &clock);
+    write(&node.rooms, "a", Some(room("sale", "/", "")), true)
+        .await
+        .unwrap();
+    let mut records = store.records();
+    let (key, _) = records
+        .iter()
+        .find(|(key, _)| key.0.ends_with("/settings"))
+        .unwrap();
+    let key = key.clone();
+    let later = br#"{"form":2,"version":9}"#.to_vec();
+    records.get_mut(&key).unwrap().value.clone_from(&later);
+    store.lose_since(records);
+    let refused = write(&node.rooms, "b", Some(room("b", "/b", "")), true).await;
+    assert!(matches!(refused, Err(ChangeError::Store(_))), "{refused:?}");
+    node.rooms.read().await;
+    settle().await;
+    assert_eq!(store.records()[&key].value, later);
+    // Its rooms stay in force here.
+    assert_eq!(*node.machine.served.lock(), ["sale"]);
+}

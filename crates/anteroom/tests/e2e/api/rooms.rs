@@ -1,0 +1,193 @@
+//! Rooms of the API: in force at all nodes, back after a loss of the store, never half changed.
+
+use anteroom_testkit::redis_server::Reply as RedisReply;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::time::{Duration, Instant};
+
+use super::{Nodes, TOKEN, VIEWER, room};
+use crate::support::client::Client;
+use crate::support::eventually;
+
+/// Returns the room that queued or admitted a request, by the name of the cookie's room.
+async fn status_at(nodes: &Nodes, node: usize, path: &str) -> StatusCode {
+    let mut client = Client::new(nodes.gateways[node].address);
+    let headers = [("host", "shop.example"), ("accept", "text/html")];
+    client.send(Method::GET, path, &headers, "").await.status
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_room_is_in_force_at_all_nodes_within_two_seconds_and_survives_its_store() {
+    let mut nodes = Nodes::start().await;
+    let rooms = nodes.rooms().await;
+    let closed = json!({ "queueing_method": "reject", "queueing_status_code": 503 });
+    let mut body = room("sale", "/sale");
+    body.as_object_mut()
+        .unwrap()
+        .extend(closed.as_object().unwrap().clone());
+    let made = nodes.call(0, Method::POST, &rooms, body).await;
+    assert_eq!(made.status, StatusCode::OK, "{}", made.body);
+    let since = Instant::now();
+    eventually("the room is in force at the other node", || async {
+        status_at(&nodes, 1, "/sale").await == StatusCode::SERVICE_UNAVAILABLE
+    })
+    .await;
+    assert!(
+        since.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        since.elapsed()
+    );
+    assert_eq!(
+        status_at(&nodes, 0, "/sale/x").await,
+        StatusCode::SERVICE_UNAVAILABLE
+    );
+    assert_eq!(status_at(&nodes, 0, "/other").await, StatusCode::OK);
+
+    // The store loses everything: the nodes restore the room.
+    assert_eq!(
+        nodes.redis.send(&["FLUSHALL"]).await,
+        RedisReply::Simple("OK".to_owned())
+    );
+    eventually("the room is in the store again", || async {
+        let keys = nodes.redis.send(&["KEYS", "*(rooms)*"]).await;
+        matches!(keys, RedisReply::Array(keys) if !keys.is_empty())
+    })
+    .await;
+    // A node that starts without its store has a copy.
+    let second = nodes.gateways.remove(1);
+    second.kill().await;
+    nodes.redis.kill();
+    let second = nodes.start_node(1).await;
+    nodes.gateways.push(second);
+    assert_eq!(
+        status_at(&nodes, 1, "/sale").await,
+        StatusCode::SERVICE_UNAVAILABLE
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writers_do_not_overwrite_each_other_and_mistakes_change_nothing() {
+    let nodes = Nodes::start().await;
+    let rooms = nodes.rooms().await;
+    let made = nodes
+        .call(0, Method::POST, &rooms, room("sale", "/sale"))
+        .await;
+    let path = format!("{rooms}/{}", made.id());
+    let seen = nodes.call(1, Method::GET, &path, Value::Null).await;
+    let tag = seen.tag.unwrap();
+    let edit = |users: u32| json!({ "total_active_users": users }).to_string();
+    let with_tag = [
+        ("authorization", format!("Bearer {TOKEN}")),
+        ("if-match", tag),
+    ];
+    let first = nodes.call_with(0, Method::PATCH, &path, &with_tag, edit(300));
+    assert_eq!(first.await.status, StatusCode::OK);
+    let second = nodes.call_with(1, Method::PATCH, &path, &with_tag, edit(400));
+    let second = second.await;
+    assert_eq!(
+        second.status,
+        StatusCode::PRECONDITION_FAILED,
+        "{}",
+        second.body
+    );
+    assert_eq!(second.body["success"], false);
+    // Two writers that make a room at once get one each, or one of them a refusal.
+    let (left, right) = tokio::join!(
+        nodes.call(0, Method::POST, &rooms, room("left", "/same")),
+        nodes.call(1, Method::POST, &rooms, room("right", "/same")),
+    );
+    let mut statuses = [left.status, right.status];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [StatusCode::OK, StatusCode::BAD_REQUEST]);
+    let wrong = json!({ "total_active_users": 0, "session_duration": "soon", "nonsense": 1 });
+    let refused = nodes.call(0, Method::PATCH, &path, wrong).await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+    let errors = refused.body["errors"].as_array().unwrap();
+    let pointers: Vec<_> = errors
+        .iter()
+        .map(|error| &error["source"]["pointer"])
+        .collect();
+    assert_eq!(pointers, ["/total_active_users", "/session_duration"]);
+    let found = nodes.call(1, Method::GET, &path, Value::Null).await;
+    assert_eq!(found.body["result"]["total_active_users"], 300);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_are_bounded_and_need_a_role() {
+    let nodes = Nodes::start().await;
+    let rooms = nodes.rooms().await;
+    let viewer = [("authorization", format!("Bearer {VIEWER}"))];
+    let read = nodes.call_with(0, Method::GET, &rooms, &viewer, String::new());
+    assert_eq!(read.await.status, StatusCode::OK);
+    let body = room("sale", "/sale").to_string();
+    let refused = nodes
+        .call_with(0, Method::POST, &rooms, &viewer, body)
+        .await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN);
+    assert_eq!(refused.body["errors"][0]["code"], 10_000);
+    let nobody = nodes
+        .call_with(0, Method::GET, &rooms, &[], String::new())
+        .await;
+    assert_eq!(nobody.status, StatusCode::UNAUTHORIZED);
+    let admin = [("authorization", format!("Bearer {TOKEN}"))];
+    let large = format!("{{\"description\": \"{}\"}}", "x".repeat(2 * 1024 * 1024));
+    let refused = nodes
+        .call_with(0, Method::POST, &rooms, &admin, large)
+        .await;
+    assert_eq!(refused.status, StatusCode::PAYLOAD_TOO_LARGE);
+    assert_eq!(refused.body["success"], false);
+    for body in ["", "[]", "{", "nothing"] {
+        let refused = nodes
+            .call_with(0, Method::POST, &rooms, &admin, body.to_owned())
+            .await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{body}");
+        assert_eq!(refused.body["errors"][0]["code"], 1_002);
+    }
+    let unknown = nodes
+        .call(0, Method::GET, "/zones/x/nothing", Value::Null)
+        .await;
+    assert_eq!(
+        (unknown.status, &unknown.body["errors"][0]["code"]),
+        (StatusCode::NOT_FOUND, &json!(7_003))
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_room_with_waiting_visitors_is_suspended_before_it_is_deleted() {
+    let nodes = Nodes::start().await;
+    let rooms = nodes.rooms().await;
+    let mut body = room("sale", "/sale");
+    body["queue_all"] = json!(true);
+    let made = nodes.call(0, Method::POST, &rooms, body).await;
+    let path = format!("{rooms}/{}", made.id());
+    eventually("a visitor waits", || async {
+        status_at(&nodes, 0, "/sale").await;
+        let status = nodes
+            .call(0, Method::GET, &format!("{path}/status"), Value::Null)
+            .await;
+        status.body["result"]["estimated_queued_users"].as_u64() > Some(0)
+    })
+    .await;
+    let refused = nodes.call(0, Method::DELETE, &path, Value::Null).await;
+    assert_eq!(refused.status, StatusCode::FORBIDDEN, "{}", refused.body);
+    let message = refused.body["errors"][0]["message"].as_str().unwrap();
+    assert!(
+        message.ends_with("people wait: suspend the room first"),
+        "{message}"
+    );
+    // A new name keeps the room: its visitors, its ledger.
+    let renamed = nodes
+        .call(0, Method::PATCH, &path, json!({ "name": "sale-2" }))
+        .await;
+    assert_eq!(renamed.status, StatusCode::OK);
+    let status = nodes
+        .call(0, Method::GET, &format!("{path}/status"), Value::Null)
+        .await;
+    assert!(status.body["result"]["estimated_queued_users"].as_u64() > Some(0));
+    nodes
+        .call(0, Method::PATCH, &path, json!({ "suspended": true }))
+        .await;
+    let deleted = nodes.call(0, Method::DELETE, &path, Value::Null).await;
+    assert_eq!(deleted.status, StatusCode::OK, "{}", deleted.body);
+    assert_eq!(status_at(&nodes, 0, "/sale").await, StatusCode::OK);
+}
