@@ -223,7 +223,8 @@ fn set(name: &str, meaning: &Meaning, value: &Value, values: &mut Values<'_>, fo
         }
     };
     // A client that sends both means the exact one.
-    let is_less_exact = matches!(meaning, Minutes) && minutes_of(values.file) == value.as_u64();
+    let minutes = value.as_u64().filter(|_| matches!(meaning, Minutes));
+    let is_less_exact = minutes.is_some() && minutes_of(values.file) == minutes;
     if !is_less_exact {
         values.file.insert(key.to_owned(), typed);
     }
@@ -362,6 +363,12 @@ mod tests {
         check(
             json!({"session_duration": 2, "session_duration_seconds": 90}),
             json!({"session_duration": "90s"}),
+            0,
+            "[]",
+        );
+        check(
+            json!({"session_duration": "soon"}),
+            json!({"session_duration": "soon"}),
             0,
             "[]",
         );

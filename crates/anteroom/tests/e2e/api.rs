@@ -73,8 +73,12 @@ impl Nodes {
 
     async fn call(&self, node: usize, method: Method, path: &str, body: Value) -> Reply {
         let headers = [("authorization", format!("Bearer {TOKEN}"))];
-        self.call_with(node, method, path, &headers, body.to_string())
-            .await
+        let body = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        };
+        self.call_with(node, method, path, &headers, body).await
     }
 
     async fn call_with(

@@ -1,6 +1,7 @@
 //! Tests of `/livez` and `/readyz`: neither fails because a store is unavailable.
 
 use anteroom_admin::{ExtraStats, LimitStats};
+use anteroom_config::RoomId;
 use anteroom_embedded::faults::Faults;
 use anteroom_room::time::DurationMs;
 use serde_json::json;
@@ -82,6 +83,7 @@ async fn a_new_room_does_not_make_a_node_unready() {
         .collect::<Vec<_>>();
     let mut another = rooms[0].clone();
     another.name = room_name("another");
+    another.id = RoomId::of_name(&another.name);
     rooms.push(another);
     bench.node.reload(rooms);
     let room = bench.room("another");

@@ -3,6 +3,7 @@
 use anteroom_testkit::redis_server::Reply as RedisReply;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
+use tokio::sync::Mutex;
 use tokio::time::{Duration, Instant};
 
 use super::{Nodes, TOKEN, VIEWER, room};
@@ -160,8 +161,11 @@ async fn a_room_with_waiting_visitors_is_suspended_before_it_is_deleted() {
     body["queue_all"] = json!(true);
     let made = nodes.call(0, Method::POST, &rooms, body).await;
     let path = format!("{rooms}/{}", made.id());
+    let visitor = Mutex::new(Client::new(nodes.gateways[0].address));
     eventually("a visitor waits", || async {
-        status_at(&nodes, 0, "/sale").await;
+        let headers = [("host", "shop.example"), ("accept", "text/html")];
+        let mut visitor = visitor.lock().await;
+        visitor.send(Method::GET, "/sale", &headers, "").await;
         let status = nodes
             .call(0, Method::GET, &format!("{path}/status"), Value::Null)
             .await;

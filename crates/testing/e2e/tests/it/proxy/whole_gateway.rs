@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use anteroom::gateway::Gateway;
-use anteroom_config::{Config, Origin as OriginConfig, RoomName, RoomOrigins};
+use anteroom_config::{Config, Origin as OriginConfig, RoomId, RoomName, RoomOrigins};
 use anteroom_e2e::eventually;
 use bytes::Bytes;
 use http::{Request, Response};
@@ -280,6 +280,7 @@ async fn a_reload_that_fails_for_its_origins_changes_nothing() {
     // A valid change of another room is not applied either.
     let mut other = room.clone();
     other.name = RoomName::new("other").unwrap();
+    other.id = RoomId::of_name(&other.name);
     if let RoomOrigins::Own(origins) = &mut other.origins {
         origins.ca_file = None;
     }
