@@ -14,7 +14,7 @@ use std::time::Duration;
 use anteroom_config::api_rooms::{API_ROOMS_BYTES_MAX, API_ROOMS_MAX, ApiRoom, ApiRooms};
 use anteroom_config::api_rooms::{DELETED_FOR, LeftOut, PlacedRooms};
 use anteroom_config::overrides::{Actor, Change, Entry, Log, Record as _};
-use anteroom_config::{Checks, Config, Owner, Problem, RoomConfig, RoomId};
+use anteroom_config::{Checks, Config, Owner, Problem, RoomId, RoomOrigins};
 use anteroom_node::{NodeClock, Stores};
 use anteroom_room::id::DeploymentId;
 use anteroom_room::time::{DurationMs, Timestamp};
@@ -22,11 +22,16 @@ use anteroom_store::{ChangeError, OverrideFeed, OverrideListener, StoreError, ch
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::time::timeout;
 
 /// Name of the record, in place of a room's id. No room can have it.
 const API_ROOMS: &str = "(rooms)";
 /// Interval of reads of the record.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
+/// Longest wait for a write of the copy.
+const SAVE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Longest time of a change: 16 tries at a store far away.
+const CHANGE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest age of a copy that still equals the record. A copy older than [`DELETED_FOR`] could
 /// bring deleted rooms back.
 const COPY_CONFIRMED_EVERY: DurationMs = DurationMs::from_secs(86_400);
@@ -82,6 +87,8 @@ pub struct LiveApiRooms {
     /// not mix.
     inputs: Mutex<Inputs>,
     has_copy: AtomicBool,
+    /// Whether the rooms of a record could not be served since the start.
+    has_never_served: AtomicBool,
     saved: Mutex<Option<Saved>>,
 }
 
@@ -103,7 +110,7 @@ struct Saved {
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Copy {
-    /// When the copy equalled the record, in Unix milliseconds by the wall clock.
+    /// Time at which the copy equalled the record, in Unix milliseconds by the wall clock.
     confirmed_at: u64,
     record: String,
 }
@@ -133,7 +140,7 @@ pub enum RoomRefusal {
     /// The room would have mistakes.
     #[error("the room has mistakes")]
     NotAllowed(Vec<Problem>),
-    /// There are too many rooms.
+    /// Number of rooms is at its limit.
     #[error("there are {API_ROOMS_MAX} rooms of the API already")]
     TooMany,
     /// All rooms together are too large.
@@ -184,6 +191,7 @@ impl LiveApiRooms {
             clock,
             inputs: Mutex::new(inputs),
             has_copy: AtomicBool::new(false),
+            has_never_served: AtomicBool::new(false),
             saved: Mutex::new(None),
         })
     }
@@ -201,9 +209,9 @@ impl LiveApiRooms {
         ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            if self.feed.is_shared() || !self.feed.was_read() {
-                self.read().await;
-            }
+            // Even of a store inside this process: a change whose client has gone may be written
+            // and not be in force yet.
+            self.read().await;
             if self.feed.was_read() && !self.feed.is_failing() {
                 self.save().await;
             }
@@ -213,10 +221,11 @@ impl LiveApiRooms {
     /// Whether this process knows which rooms exist. Without a site there can be none.
     #[must_use]
     pub fn are_known(&self) -> bool {
-        self.feed.was_read()
+        let was_read = self.feed.was_read()
             || self.has_copy.load(Ordering::Relaxed)
-            || (self.feed.has_copy() && self.feed.was_copy_read())
-            || self.inputs().file.sites.is_empty()
+            || (self.feed.has_copy() && self.feed.was_copy_read());
+        let has_served = !self.has_never_served.load(Ordering::Relaxed);
+        (was_read && has_served) || self.file().sites.is_empty()
     }
 
     /// Returns a configuration with the rooms of the API beside its own.
@@ -268,11 +277,10 @@ impl LiveApiRooms {
         self.inputs().file
     }
 
-    /// Returns the configuration of a room of the API; `None` if it is not served.
+    /// Returns the rooms of the API that are served here, and those that are not.
     #[must_use]
-    pub fn config(&self, id: &RoomId) -> Option<RoomConfig> {
-        let placed = self.inputs().placed;
-        placed.rooms.iter().find(|room| room.id == *id).cloned()
+    pub fn placed(&self) -> Arc<PlacedRooms> {
+        self.inputs().placed
     }
 
     /// Returns why a room of the API is not served here; `None` if it is.
@@ -318,7 +326,15 @@ impl LiveApiRooms {
             changed = Some(id.clone());
             Ok(with_entry(&id, before, next, who, what, at))
         };
-        match self.feed.change(&**self, change).await {
+        let changing = timeout(CHANGE_TIMEOUT, self.feed.change(&**self, change));
+        let changing = changing.await.unwrap_or_else(|late| {
+            Err(ChangeError::Store(StoreError::Unavailable {
+                doing: "write in time",
+                store_name: "the rooms of the API".to_owned(),
+                source: Box::new(late),
+            }))
+        });
+        match changing {
             Ok(record) => {
                 // A store that forgets the change gets it back from here, even after a restart.
                 self.save().await;
@@ -334,10 +350,12 @@ impl LiveApiRooms {
                 let id = changed.ok_or(ChangeError::Contention)?;
                 Ok(Written { id, record })
             }
-            Err(ChangeError::Rejected(RoomRefusal::Kept(id))) => Ok(Written {
-                id,
-                record: self.record(),
-            }),
+            Err(ChangeError::Rejected(RoomRefusal::Kept(id))) => {
+                // Another node has made it, a moment ago.
+                self.read().await;
+                let record = self.record();
+                Ok(Written { id, record })
+            }
             Err(error) => Err(error),
         }
     }
@@ -366,12 +384,22 @@ impl LiveApiRooms {
         if count > API_ROOMS_MAX && count > before.present().len() {
             return Err(RoomRefusal::TooMany);
         }
-        if next.encode().len() > API_ROOMS_BYTES_MAX {
+        let bytes = next.encode().len();
+        if bytes > API_ROOMS_BYTES_MAX && bytes > before.encode().len() {
             return Err(RoomRefusal::TooLarge);
         }
-        let mut placed = next.beside(file, self.checks);
+        let mut placed = next.beside_with_change_of(id, file, self.checks);
         if let Some(left_out) = placed.left_out.remove(id) {
             return Err(RoomRefusal::NotAllowed(left_out.problems));
+        }
+        let wanted = next.room(id).map(|(_, room)| room.site.as_str());
+        let config = placed.rooms.iter().find(|room| room.id == *id);
+        if let Some(RoomOrigins::Site(site)) = config.map(|room| &room.origins)
+            && wanted.is_some_and(|wanted| wanted != site.as_str())
+        {
+            let text = format!("the site {site} serves it, which is another zone");
+            let problem = Problem::remark(Owner::Room(id.to_string()), "host", &text);
+            return Err(RoomRefusal::NotAllowed(vec![problem]));
         }
         let known = before.beside(file, self.checks);
         let moved = moved_starts(id, (before, &known), (next, &placed), Timestamp(at));
@@ -406,6 +434,11 @@ impl LiveApiRooms {
 
     fn read_copy(&self) {
         let copy = match self.host.read_copy() {
+            // Whoever writes a record into the journal writes a copy beside it.
+            Ok(None) if !self.feed.is_shared() => {
+                self.has_copy.store(true, Ordering::Relaxed);
+                return;
+            }
             Ok(None) => return,
             Ok(Some(text)) => decode(&text),
             Err(error) => {
@@ -432,17 +465,20 @@ impl LiveApiRooms {
     async fn save(self: &Arc<Self>) {
         let saving = Arc::clone(self);
         // A disk may hang.
-        let _ = tokio::task::spawn_blocking(move || saving.write_copy()).await;
+        let writing = tokio::task::spawn_blocking(move || saving.write_copy());
+        let _ = timeout(SAVE_TIMEOUT, writing).await;
     }
 
     fn write_copy(&self) {
+        // Another thread may still write, to a disk that hangs.
+        let Some(mut saved) = self.saved.try_lock() else {
+            return;
+        };
         let (record, now) = (self.record(), self.clock.wall());
-        let mut saved = self.saved.lock();
         let is_saved = saved.as_ref().is_some_and(|saved| {
             Arc::ptr_eq(&saved.record, &record) && now.since(saved.at) < COPY_CONFIRMED_EVERY
         });
-        // A deployment that never had such a room needs no file.
-        if is_saved || (saved.is_none() && record.rooms.is_empty() && !self.has_copy()) {
+        if is_saved || self.file().sites.is_empty() {
             return;
         }
         match self.host.write_copy(&encode(&record, now)) {
@@ -454,10 +490,6 @@ impl LiveApiRooms {
                 tracing::error!(error = &*error, "copy of the rooms of the API not written");
             }
         }
-    }
-
-    fn has_copy(&self) -> bool {
-        self.has_copy.load(Ordering::Relaxed)
     }
 }
 
@@ -477,8 +509,13 @@ impl OverrideListener<ApiRooms> for LiveApiRooms {
         };
         let (version, rooms) = (next.known.version, next.known.present().len());
         match self.serve(&mut inputs, next.clone()) {
-            Ok(()) => tracing::info!(version, rooms, "rooms of the API take effect at this node"),
+            Ok(()) => {
+                self.has_never_served.store(false, Ordering::Relaxed);
+                tracing::info!(version, rooms, "rooms of the API take effect at this node");
+            }
             Err(error) => {
+                let is_first = inputs.known.rooms.is_empty();
+                self.has_never_served.fetch_or(is_first, Ordering::Relaxed);
                 // Known all the same: it must not be lost if the store loses it.
                 inputs.known = next.known;
                 tracing::error!(
@@ -572,15 +609,23 @@ fn with_entry(
 fn changes(before: Option<&ApiRoom>, after: Option<&ApiRoom>) -> Vec<Change> {
     let value = |room: Option<&ApiRoom>, key: &str| match (room, key) {
         (None, _) => Value::Null,
-        (Some(room), "description") => json!(room.description),
+        (Some(room), "description") => logged(Some(&json!(room.description))),
+        (Some(room), "events") => logged(Some(&json!(room.events))),
+        (Some(room), "rules") => logged(Some(&json!(room.rules))),
         (Some(room), key) => logged(room.values.get(key)),
     };
     let keys = |room: Option<&ApiRoom>| -> Vec<String> {
         room.map(|room| room.values.keys().cloned().collect())
             .unwrap_or_default()
     };
-    let mut keys: Vec<String> =
-        [keys(before), keys(after), vec!["description".to_owned()]].concat();
+    let mut keys: Vec<String> = [
+        keys(before),
+        keys(after),
+        ["description", "events", "rules"]
+            .map(str::to_owned)
+            .to_vec(),
+    ]
+    .concat();
     keys.sort();
     keys.dedup();
     let changes = keys.into_iter().map(|key| Change {
@@ -588,7 +633,7 @@ fn changes(before: Option<&ApiRoom>, after: Option<&ApiRoom>) -> Vec<Change> {
         after: value(after, &key),
         key,
     });
-    let is_empty = |value: &Value| value.is_null() || value.as_str() == Some("");
+    let is_empty = |value: &Value| [Value::Null, json!(""), json!([])].contains(value);
     changes
         .filter(|change| {
             change.before != change.after && !(is_empty(&change.before) && is_empty(&change.after))
@@ -596,14 +641,18 @@ fn changes(before: Option<&ApiRoom>, after: Option<&ApiRoom>) -> Vec<Change> {
         .collect()
 }
 
-/// Returns a value for the log; of a long text only its length.
+/// Returns a value for the log; of a long one only its length.
 fn logged(value: Option<&Value>) -> Value {
     match value {
         None => Value::Null,
-        Some(Value::String(text)) if text.len() > LOGGED_BYTES_MAX => {
-            json!(format!("({} bytes)", text.len()))
+        Some(value) => {
+            let bytes = value.to_string().len();
+            if bytes > LOGGED_BYTES_MAX {
+                json!(format!("({bytes} bytes)"))
+            } else {
+                value.clone()
+            }
         }
-        Some(value) => value.clone(),
     }
 }
 

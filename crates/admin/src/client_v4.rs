@@ -17,16 +17,21 @@ mod zones;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anteroom_config::overrides::Actor;
+use anteroom_config::overrides::{Actor, Log};
+use anteroom_room::time::Timestamp;
+use axum::Json;
 use axum::body::to_bytes;
 use axum::extract::{Query, Request, State};
 use axum::http::Method;
 use axum::http::header::{HOST, IF_MATCH};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Map, Value, json};
+use tokio::time::timeout;
 
+use crate::api_error::ApiError;
 use crate::api_state::Inner;
 use crate::command::actor;
+use crate::deadline::COMMAND_TIMEOUT;
 use crate::tokens::Role;
 use envelope::{Refusal, Reply};
 use zones::Zone;
@@ -62,16 +67,35 @@ pub(crate) async fn respond(State(inner): State<Arc<Inner>>, request: Request) -
     }
 }
 
+/// Returns the audit log of the rooms of the API. It has names and addresses of people.
+pub(crate) async fn log(
+    State(inner): State<Arc<Inner>>,
+    request: Request,
+) -> Result<Json<Log>, ApiError> {
+    actor(&inner, &request, Role::Admin).await?;
+    match timeout(COMMAND_TIMEOUT, inner.api_rooms.log()).await {
+        Ok(Ok(log)) => Ok(Json(log)),
+        _ => Err(ApiError::StoreUnavailable),
+    }
+}
+
 async fn answer(inner: &Inner, request: Request) -> Answer {
     let is_read = request.method() == Method::GET || request.method() == Method::HEAD;
-    let role = if is_read { Role::Viewer } else { Role::Admin };
-    let who = actor(inner, &request, role).await?;
     let path = request.uri().path().strip_prefix(PREFIX);
     let path = path.unwrap_or_default().trim_end_matches('/').to_owned();
+    // A rule may hold a secret, such as the cookie of those who need not wait.
+    let is_of_rules = path.split('/').any(|step| step == "rules");
+    let role = if is_read && !is_of_rules {
+        Role::Viewer
+    } else {
+        Role::Admin
+    };
+    let who = actor(inner, &request, role).await?;
     let Query(query) = Query::try_from_uri(request.uri())
         .map_err(|_| Refusal::body("the query is not readable".to_owned()))?;
     let expected = request.headers().get(IF_MATCH);
-    let expected = expected.and_then(|tag| tag.to_str().ok());
+    // A tag that is not readable is none of ours.
+    let expected = expected.map(|tag| tag.to_str().unwrap_or("?"));
     let expected = expected.map(|tag| tag.trim_start_matches("W/").trim_matches('"').to_owned());
     let host = request
         .headers()
@@ -98,6 +122,10 @@ async fn answer(inner: &Inner, request: Request) -> Answer {
     };
     // As new as the store's, so that what one node has made is found at the next one.
     inner.api_rooms.read().await;
+    if !inner.api_rooms.are_known() {
+        // A client would take it for a deployment without rooms.
+        return Err(ApiError::StoreUnavailable.into());
+    }
     let steps: Vec<&str> = path.split('/').collect();
     call.dispatch(&steps).await
 }
@@ -148,6 +176,10 @@ impl Call<'_> {
             [room, "rules", rule] => rules::one(self, &rooms::find(self, zone, room)?, rule).await,
             _ => Err(Refusal::no_route()),
         }
+    }
+
+    fn now(&self) -> Timestamp {
+        self.inner.node.clock().wall()
     }
 
     fn only_get(&self) -> Result<(), Refusal> {

@@ -71,6 +71,8 @@ POST /limits/{name}/show         {\"key\": \"api-key-7\"}: the usage of this cli
 POST /limits/assume-empty        clients of all limits with store = \"leases\" start at zero: for a
                                  store that lost its memory and grants nothing for a window
 GET  /audit/limits               who changed what in the limits, JSON
+GET  /audit/rooms-of-the-api     who changed what in rooms of the API, JSON
+     /client/v4/...              rooms, events and rules, as Cloudflare's API for waiting rooms
 ";
 
 /// Admin API of a node.
@@ -85,9 +87,9 @@ impl fmt::Debug for Control {
 }
 
 impl Control {
-    /// Creates the API of `node`, its rate limits and its rooms of the API, for operators with one of `tokens`.
-    /// `extras` are the stats of the rest of the program, [`crate::NoExtras`] if there are none.
-    /// The start time in the metrics is now.
+    /// Creates the API of `node`, its rate limits and its rooms of the API, for operators with one
+    /// of `tokens`. `extras` are the stats of the rest of the program, [`crate::NoExtras`] if there
+    /// are none. The start time in the metrics is now.
     #[must_use]
     pub fn new(
         node: Arc<Node>,
@@ -141,6 +143,7 @@ impl Control {
                 get(limits::one).post(limits::assume_empty),
             )
             .route("/audit/limits", get(limits::log))
+            .route("/audit/rooms-of-the-api", get(client_v4::log))
             .route("/", get(async || INDEX))
             .route("/healthz", get(healthz))
             .route("/livez", get(livez))

@@ -151,6 +151,11 @@ impl ApiRoom {
 }
 
 impl ApiRoomEntry {
+    /// Whether this is a mark of a deletion that no copy contradicts any more at this time.
+    const fn is_expired(&self, at: u64) -> bool {
+        self.room.is_none() && self.at.saturating_add(DELETED_FOR.0) <= at
+    }
+
     /// Returns the order of changes: a later time wins, then more changes.
     const fn recency(&self) -> (u64, u64) {
         (self.at, self.rev)
@@ -185,10 +190,10 @@ impl ApiRooms {
     /// after the store's clock stepped back.
     #[must_use]
     pub fn time_of_change(&self, store: Timestamp) -> u64 {
-        let newest = self.rooms.values().map(|entry| entry.at).max();
-        store
-            .0
-            .max(newest.map_or(0, |newest| newest.saturating_add(1)))
+        if self.rooms.is_empty() {
+            return store.0;
+        }
+        store.0.max(self.newest_at().saturating_add(1))
     }
 
     /// Returns the record after a change of one room, at a time of [`Self::time_of_change`]; `None`
@@ -196,9 +201,7 @@ impl ApiRooms {
     #[must_use]
     pub fn with(&self, id: &RoomId, room: Option<ApiRoom>, at: u64) -> Self {
         let mut next = self.clone();
-        // A mark that no copy contradicts any more.
-        next.rooms
-            .retain(|_, entry| entry.room.is_some() || entry.at.saturating_add(DELETED_FOR.0) > at);
+        next.rooms.retain(|_, entry| !entry.is_expired(at));
         let before = self.rooms.get(id.as_str());
         let entry = ApiRoomEntry {
             rev: before.map_or(1, |before| before.rev + 1),
@@ -210,6 +213,12 @@ impl ApiRooms {
         };
         next.rooms.insert(id.to_string(), entry);
         next
+    }
+
+    /// Returns the time of the newest change of a room.
+    fn newest_at(&self) -> u64 {
+        let times = self.rooms.values().map(|entry| entry.at);
+        times.max().unwrap_or(0)
     }
 
     /// Returns the later of the two newest entries of the log.
@@ -237,7 +246,12 @@ impl Record for ApiRooms {
 
     /// Whether a room is here that `other` lacks, or that was changed later here.
     fn is_newer_than(&self, other: &Self) -> bool {
-        self.rooms.iter().any(|(id, entry)| {
+        let now = self.newest_at().max(other.newest_at());
+        let mut lasting = self
+            .rooms
+            .iter()
+            .filter(|(_, entry)| !entry.is_expired(now));
+        lasting.any(|(id, entry)| {
             let known = other.rooms.get(id);
             known.is_none_or(|known| entry.recency() > known.recency())
         })
@@ -245,6 +259,7 @@ impl Record for ApiRooms {
 
     /// Returns each room at its later change.
     fn merged(&self, other: &Self) -> Self {
+        let now = self.newest_at().max(other.newest_at());
         let mut rooms = other.rooms.clone();
         for (id, entry) in &self.rooms {
             let is_later = |known: &ApiRoomEntry| entry.recency() > known.recency();
@@ -252,6 +267,7 @@ impl Record for ApiRooms {
                 rooms.insert(id.clone(), entry.clone());
             }
         }
+        rooms.retain(|_, entry| !entry.is_expired(now));
         Self {
             version: self.version.max(other.version),
             rooms,

@@ -12,6 +12,8 @@ pub struct Checks {
     /// Returns a warning about a bypass rule without mistakes that probably does not do what is
     /// meant.
     pub bypass_warning: fn(&BypassRule) -> Option<String>,
+    /// Returns why a path can never match a request; `None` if it can.
+    pub path: fn(&str) -> Option<String>,
     /// Returns the mistakes of a page template: line in it, from 1, and text.
     pub template: fn(&str) -> Vec<(usize, String)>,
     /// Whether the program was built without Kafka.
@@ -24,6 +26,7 @@ impl Default for Checks {
         Self {
             bypass: |_| Vec::new(),
             bypass_warning: |_| None,
+            path: |_| None,
             template: |_| Vec::new(),
             lacks_kafka: false,
         }

@@ -6,13 +6,12 @@ use std::hash::Hash;
 
 use super::model::{Host, RoomId, RoomName, Route};
 
-/// What rooms have claimed so far, each with a word for the claimant: a line of the file, or a
-/// number.
+/// Claims of the rooms so far, each with its claimant: a line of the file, or a number.
 pub(super) struct Claims<'a, W> {
     names: HashMap<&'a RoomName, W>,
     ids: HashMap<&'a RoomId, W>,
     routes: HashMap<(&'a Host, &'a str), W>,
-    /// By cookie: its hosts.
+    /// Hosts of each cookie.
     cookies: HashMap<String, HashMap<&'a Host, W>>,
 }
 

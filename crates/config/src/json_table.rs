@@ -9,7 +9,7 @@ use toml::de::{DeArray, DeTable, DeValue};
 /// An object's entries, and the texts of its numbers, which the table borrows.
 pub(crate) struct JsonTable<'v> {
     entries: Vec<(&'v String, &'v Value)>,
-    /// In the order in which a walk meets them.
+    /// Texts in the order in which a walk meets them.
     numbers: Vec<String>,
 }
 

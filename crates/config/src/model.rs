@@ -105,8 +105,8 @@ impl fmt::Display for RoomName {
     }
 }
 
-/// A room's id: 1 to 64 of `A-Z a-z 0-9 - _`. Its ledger, its tickets and its overrides belong to the
-/// id, so a room may change its name.
+/// A room's id: 1 to 64 of `A-Z a-z 0-9 - _`. Its ledger, its tickets and its overrides belong to
+/// the id, so a room may change its name.
 #[derive(Clone, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct RoomId(RoomName);
 

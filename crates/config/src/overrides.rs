@@ -126,10 +126,10 @@ pub struct Change {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum UnreadableOverrides {
-    /// They are no record.
+    /// Bytes that are no record.
     #[error("the record of overrides is damaged")]
     Damaged,
-    /// A newer version of the program has written them.
+    /// Record of a newer version of the program.
     #[error("the record has form {0}, and this program reads form {FORM}")]
     OtherForm(u64),
 }

@@ -4,6 +4,8 @@ use anteroom_room::rules::{
     AllocationKind, NewUsersWindow, OnStoreFailure, QueueingMethod, SeatNeedsCookie,
 };
 
+use crate::model::{SameSite, Secure};
+
 /// `queueing_method`.
 pub(crate) const QUEUEING_METHODS: &[(&str, QueueingMethod)] = &[
     ("fifo", QueueingMethod::Fifo),
@@ -39,6 +41,42 @@ pub(crate) const ON_STORE_FAILURE: &[(&str, OnStoreFailure)] = &[
     ("admit", OnStoreFailure::Admit),
 ];
 
+/// `cookie_attributes.samesite`.
+pub(crate) const SAME_SITES: &[(&str, SameSite)] = &[
+    ("auto", SameSite::Auto),
+    ("lax", SameSite::Lax),
+    ("none", SameSite::None),
+    ("strict", SameSite::Strict),
+];
+
+/// `cookie_attributes.secure`.
+pub(crate) const SECURES: &[(&str, Secure)] = &[
+    ("auto", Secure::Auto),
+    ("always", Secure::Always),
+    ("never", Secure::Never),
+];
+
+/// Returns the word for a `SameSite`.
+#[must_use]
+pub const fn same_site(same_site: SameSite) -> &'static str {
+    match same_site {
+        SameSite::Auto => "auto",
+        SameSite::Lax => "lax",
+        SameSite::None => "none",
+        SameSite::Strict => "strict",
+    }
+}
+
+/// Returns the word for a `Secure`.
+#[must_use]
+pub const fn secure(secure: Secure) -> &'static str {
+    match secure {
+        Secure::Auto => "auto",
+        Secure::Always => "always",
+        Secure::Never => "never",
+    }
+}
+
 /// Returns the word for a queueing method.
 #[must_use]
 pub const fn queueing_method(method: QueueingMethod) -> &'static str {
@@ -72,6 +110,12 @@ mod tests {
         }
         for (word, kind) in ALLOCATIONS {
             assert_eq!(allocation(*kind), *word);
+        }
+        for (word, value) in SAME_SITES {
+            assert_eq!(same_site(*value), *word);
+        }
+        for (word, value) in SECURES {
+            assert_eq!(secure(*value), *word);
         }
     }
 }

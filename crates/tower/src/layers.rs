@@ -99,6 +99,9 @@ impl Layers {
             &clock,
         );
         api_rooms.learn().await;
+        if api_rooms.are_known() {
+            node.forget_predecessors();
+        }
         let around = Around {
             clock: Arc::clone(&clock),
             rooms: rooms.clone(),
@@ -241,7 +244,8 @@ impl Layers {
     ///
     /// # Errors
     ///
-    /// [`OpenError::Reload`] if a room cannot be served; the limits and rooms stay as they are then.
+    /// [`OpenError::Reload`] if a room cannot be served; the limits and rooms stay as they are
+    /// then.
     pub fn commit(&self, config: &Config, next: NextLayers) -> Result<(), OpenError> {
         self.api_rooms
             .replace_file(config)

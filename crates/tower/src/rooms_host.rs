@@ -51,6 +51,9 @@ impl RoomsHost for NodeRooms {
 
     fn set_known(&self, is_known: bool) {
         self.rooms.set_known(is_known);
+        if is_known {
+            self.node.forget_predecessors();
+        }
     }
 
     fn read_copy(&self) -> Result<Option<String>, Box<dyn Error + Send + Sync>> {

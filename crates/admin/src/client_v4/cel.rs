@@ -14,6 +14,8 @@ const FIELDS: [(&str, &str); 6] = [
 const COMPARISONS: [(&str, &str); 4] = [("eq", "=="), ("==", "=="), ("ne", "!="), ("!=", "!=")];
 /// Functions of two values, and the methods of the first that they are.
 const FUNCTIONS: [(&str, &str); 2] = [("starts_with", "startsWith"), ("ends_with", "endsWith")];
+/// Most brackets and negations around a comparison.
+const DEPTH_MAX: usize = 32;
 /// Longest expression that is translated, in bytes.
 const BYTES_MAX: usize = 4_096;
 
@@ -31,7 +33,10 @@ pub(super) fn of(expression: &str) -> Option<String> {
     if !tokens.iter().any(is_theirs) {
         return None;
     }
-    let mut reader = Reader { tokens: &tokens };
+    let mut reader = Reader {
+        tokens: &tokens,
+        depth: 0,
+    };
     let cel = reader.any_of()?;
     reader.tokens.is_empty().then_some(cel)
 }
@@ -77,6 +82,8 @@ fn text_end(text: &str) -> Option<usize> {
 
 struct Reader<'t> {
     tokens: &'t [&'t str],
+    /// Brackets and negations around the present place.
+    depth: usize,
 }
 
 impl<'t> Reader<'t> {
@@ -118,6 +125,14 @@ impl<'t> Reader<'t> {
     }
 
     fn one(&mut self) -> Option<String> {
+        // Each level takes room on the stack.
+        self.depth += 1;
+        let one = (self.depth <= DEPTH_MAX).then(|| self.one_here()).flatten();
+        self.depth -= 1;
+        one
+    }
+
+    fn one_here(&mut self) -> Option<String> {
         if self.take_if(&["not", "!"]) {
             return Some(format!("!({})", self.one()?));
         }
@@ -215,6 +230,7 @@ mod tests {
         check("http.host eq \"a\\\"b\"", Some("host == \"a\\\"b\""));
         check("http.host eq \"open", None);
         check("http.host eq", None);
+        check(&format!("{}http.host", "(".repeat(4_000)), None);
         // Already in CEL.
         check("path == \"/a\"", None);
     }

@@ -28,6 +28,9 @@ const OTHER: u32 = 1100;
 /// Remark on a request that was carried out.
 const REMARK: u32 = 1101;
 
+/// Path of the rules of a room in the file.
+pub(super) const RULES: &str = "bypass";
+
 /// Response to a request that was carried out.
 #[derive(Debug, Default)]
 pub(super) struct Reply {
@@ -182,7 +185,9 @@ pub(super) fn mistakes(problems: Vec<Problem>, prefix: &str) -> Mistakes {
             problem.allowed = bare.to_owned();
         }
         if let Some(key) = problem.key.strip_prefix(prefix) {
-            problem.key = key.to_owned();
+            // A rule is a text in the file, and an object here.
+            let is_rule = prefix == RULES;
+            problem.key = if is_rule { "expression" } else { key }.to_owned();
         }
         mistakes.add(&problem.key.clone(), problem.to_string());
     }

@@ -30,11 +30,8 @@ const INHERITED: [&str; 9] = [
     "turnstile_action",
 ];
 
-/// Returns the times of the event that is active or comes next.
-pub(super) fn next(config: &RoomConfig) -> Option<EventTimes> {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let now = now.ok().and_then(|now| u64::try_from(now.as_millis()).ok());
-    let now = Timestamp(now.unwrap_or(0));
+/// Returns the times of the event that is active at `now`, by the wall clock, or comes next.
+pub(super) fn next(config: &RoomConfig, now: Timestamp) -> Option<EventTimes> {
     let is_ahead = |event: &&RoomEvent| {
         !event.is_suspended && event.times.ends_at.is_none_or(|ends_at| now < ends_at)
     };

@@ -4,6 +4,10 @@
 //! Clients send more than they mean: read-only fields, numbers as text, words in capitals. All of
 //! that is read, and written in one form.
 
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use anteroom_config::toml_file::problem::key_name;
 use anteroom_config::{Config, duration};
 use anteroom_room::time::DurationMs;
 use serde_json::{Map, Value};
@@ -18,17 +22,17 @@ pub(super) struct Field {
     default: &'static str,
 }
 
-/// What a field is in the file.
+/// Counterpart of a field in the file.
 enum Meaning {
-    /// The key of the same name.
+    /// Key of the same name.
     Same,
-    /// The same, a word whose case does not matter.
+    /// Key of the same name: a word whose case does not matter.
     Word,
-    /// The same; an empty text is none.
+    /// Key of the same name; an empty text is none.
     Text,
-    /// The same, a number that may be a text.
+    /// Key of the same name: a number that may be a text.
     Number,
-    /// The object of the same name, with words whose case does not matter.
+    /// Object of the same name, with words whose case does not matter.
     Words,
     /// `session_duration`, in minutes.
     Minutes,
@@ -52,6 +56,10 @@ const fn field(name: &'static str, meaning: Meaning, default: &'static str) -> F
     }
 }
 
+/// Most messages about one body.
+const MESSAGES_MAX: usize = 100;
+/// Field with the length of a session in seconds.
+const SECONDS: &str = "session_duration_seconds";
 /// Key of the length of a session in the file.
 const SESSION_DURATION: &str = "session_duration";
 /// Words of bot challenges that change nothing.
@@ -73,7 +81,7 @@ pub(super) const ROOM: &[Field] = &[
     field("new_users_per_minute", Number, "0"),
     field("total_active_users", Number, "0"),
     field(SESSION_DURATION, Minutes, "5"),
-    field("session_duration_seconds", Seconds, "300"),
+    field(SECONDS, Seconds, "300"),
     field("disable_session_renewal", Same, "false"),
     field("json_response_enabled", Same, "false"),
     field("queueing_method", Word, "\"fifo\""),
@@ -108,7 +116,7 @@ pub(super) const EVENT: &[Field] = &[
     field("new_users_per_minute", Number, "null"),
     field("total_active_users", Number, "null"),
     field(SESSION_DURATION, Minutes, "null"),
-    field("session_duration_seconds", Seconds, "null"),
+    field(SECONDS, Seconds, "null"),
     field("disable_session_renewal", Same, "null"),
     field("queueing_method", Word, "null"),
     field("custom_page_html", Text, "null"),
@@ -131,7 +139,7 @@ pub(super) struct Values<'a> {
     pub(super) sent: &'a mut Map<String, Value>,
 }
 
-/// What reading a body found.
+/// Findings in a body.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) mistakes: Mistakes,
@@ -147,20 +155,38 @@ pub(super) fn read(
     values: &mut Values<'_>,
 ) -> Found {
     let mut found = Found::default();
+    check_durations(body, &mut found.mistakes);
     for (name, value) in body {
         let field = fields.iter().find(|field| field.name == name);
         let meaning = match field {
             Some(field) => &field.meaning,
             None if also(name) => &Same,
             None => {
-                let message = format!("{name}: unknown field, ignored");
-                found.messages.push(message);
+                if found.messages.len() < MESSAGES_MAX {
+                    let name = key_name(name);
+                    let message = format!("{name}: unknown field, ignored");
+                    found.messages.push(message);
+                }
                 continue;
             }
         };
         set(name, meaning, value, values, &mut found);
     }
     found
+}
+
+/// Reports two lengths of a session that are not the same one.
+fn check_durations(body: &Map<String, Value>, mistakes: &mut Mistakes) {
+    let number = |name: &str| number(body.get(name)?).as_u64();
+    let (Some(minutes), Some(seconds)) = (number(SESSION_DURATION), number(SECONDS)) else {
+        return;
+    };
+    if seconds.div_ceil(60) != minutes {
+        let message = format!(
+            "{SESSION_DURATION} is {minutes} minutes, and {SECONDS} is {seconds}: send one of them"
+        );
+        mistakes.add(SECONDS, message);
+    }
 }
 
 fn set(name: &str, meaning: &Meaning, value: &Value, values: &mut Values<'_>, found: &mut Found) {
@@ -171,6 +197,10 @@ fn set(name: &str, meaning: &Meaning, value: &Value, values: &mut Values<'_>, fo
     };
     if matches!(meaning, Kept(_) | Language) {
         values.sent.remove(key);
+    }
+    // The other one of the two lengths may be there.
+    if value.is_null() && matches!(meaning, Seconds) {
+        return;
     }
     if value.is_null() || (matches!(meaning, Text | Language) && value.as_str() == Some("")) {
         values.file.remove(key);
@@ -314,12 +344,15 @@ pub(super) fn is_room_key(name: &str) -> bool {
         "origin_http2",
         "custom_page_file",
     ];
-    let mut known = Config::known_keys().into_keys();
-    !NOT_HERE.contains(&name)
-        && known.any(|path| {
-            let key = path.strip_prefix("room.");
-            key.is_some_and(|key| key.split('.').next() == Some(name))
-        })
+    static KEYS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+        let known = Config::known_keys().into_keys();
+        let of_rooms = known.filter_map(|path| {
+            let key = path.strip_prefix("room.")?;
+            key.split('.').next().map(str::to_owned)
+        });
+        of_rooms.collect()
+    });
+    !NOT_HERE.contains(&name) && KEYS.contains(name)
 }
 
 #[cfg(test)]
@@ -365,6 +398,18 @@ mod tests {
             json!({"session_duration": "90s"}),
             0,
             "[]",
+        );
+        check(
+            json!({"session_duration": 7, "session_duration_seconds": null}),
+            json!({"session_duration": "7m"}),
+            0,
+            "[]",
+        );
+        check(
+            json!({"session_duration": 10, "session_duration_seconds": 300}),
+            json!({"session_duration": "300s"}),
+            0,
+            "send one of them",
         );
         check(
             json!({"session_duration": "soon"}),

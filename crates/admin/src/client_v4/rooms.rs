@@ -7,7 +7,8 @@ use std::time::Duration;
 use anteroom_config::api_rooms::{ApiRoom, ApiRoomEntry, ApiRooms};
 use anteroom_config::overrides::OperatorCommand;
 use anteroom_config::time_text::rfc3339_millis;
-use anteroom_config::{RoomConfig, RoomId, RoomOrigins};
+use anteroom_config::words;
+use anteroom_config::{Config, RoomConfig, RoomId, RoomOrigins};
 use anteroom_node::{RoomCommandError, RoomHandle};
 use anteroom_room::event::EventPhase;
 use anteroom_room::time::Timestamp;
@@ -37,9 +38,11 @@ pub(super) struct Room {
     pub(super) from: From,
     /// Configuration; `None` if it is not served.
     pub(super) config: Option<RoomConfig>,
+    /// Site of its zone.
+    site: String,
 }
 
-/// Where a room was made.
+/// Origin of a room.
 pub(super) enum From {
     File,
     Api(Box<ApiRoomEntry>),
@@ -62,7 +65,8 @@ impl Room {
         }
     }
 
-    fn written(&self) -> Value {
+    /// Returns the room at `now`, by the wall clock.
+    fn written(&self, now: Timestamp) -> Value {
         let room = self.content();
         let mut written = fields::written(fields::ROOM, &room.values, &room.sent);
         let modified_at = match &self.from {
@@ -71,7 +75,8 @@ impl Room {
         };
         let created_at = modified_at.map(|_| room.created_at);
         let time = |at: Option<u64>| at.map(|at| rfc3339_millis(Timestamp(at)));
-        let next = self.config.as_ref().and_then(events::next);
+        let next = self.config.as_ref();
+        let next = next.and_then(|config| events::next(config, now));
         let prequeue = next
             .and_then(|times| (times.prequeue_at < times.starts_at).then_some(times.prequeue_at));
         let own = json!({
@@ -110,6 +115,11 @@ fn of_file(config: &RoomConfig) -> ApiRoom {
     if let Some(suffix) = &config.cookie.suffix {
         values.insert("cookie_suffix".to_owned(), suffix.as_str().into());
     }
+    let attributes = json!({
+        "samesite": words::same_site(config.cookie.same_site),
+        "secure": words::secure(config.cookie.secure),
+    });
+    values.insert("cookie_attributes".to_owned(), attributes);
     let commands: &[&str] = if config.origin_commands.revoke {
         &["revoke"]
     } else {
@@ -127,13 +137,15 @@ fn of_file(config: &RoomConfig) -> ApiRoom {
 /// Returns the rooms of a zone, or of all: those of the file, then those of the API.
 fn rooms(call: &Call<'_>, zone: Option<&Zone>) -> Vec<Room> {
     let api_rooms = &call.inner.api_rooms;
-    let (file, record) = (api_rooms.file(), api_rooms.record());
+    let (file, record, placed) = (api_rooms.file(), api_rooms.record(), api_rooms.placed());
+    let configs = placed.rooms.iter().map(|room| (&room.id, room));
+    let configs: BTreeMap<&RoomId, &RoomConfig> = configs.collect();
     let is_here = |site: &str| zone.is_none_or(|zone| zone.name == site);
-    let of_file = file.rooms.iter().filter(|room| match &room.origins {
-        RoomOrigins::Site(site) => is_here(site.as_str()),
-        RoomOrigins::Own(_) => zone.is_none(),
+    let of_file = file.rooms.iter().filter_map(|room| match &room.origins {
+        RoomOrigins::Site(site) => is_here(site.as_str()).then(|| (room, site.to_string())),
+        RoomOrigins::Own(_) => zone.is_none().then(|| (room, String::new())),
     });
-    let of_file = of_file.map(|config| {
+    let of_file = of_file.map(|(config, site)| {
         // Overrides are what this API can write in a room of the file.
         let handle = call.inner.node.room_of_id(&config.id);
         let overridden = handle.map(|handle| handle.overrides().applied_to(config).config);
@@ -142,22 +154,39 @@ fn rooms(call: &Call<'_>, zone: Option<&Zone>) -> Vec<Room> {
             id: config.id.clone(),
             from: From::File,
             config: Some(overridden.unwrap_or_else(|| config.clone())),
+            site,
         }
     });
     let present = record.present();
-    let of_api = present
-        .into_iter()
-        .filter(|(_, _, room)| is_here(&room.site));
-    let of_api = of_api.filter_map(|(id, entry, _)| {
+    let of_api = present.into_iter().filter_map(|(id, entry, room)| {
         let id = RoomId::new(id)?;
-        Some(Room {
+        let config = configs.get(&id).map(|config| (*config).clone());
+        let site = zone_site(&file, config.as_ref(), room);
+        is_here(&site).then(|| Room {
             wire_id: id.to_string(),
-            config: api_rooms.config(&id),
+            config,
             from: From::Api(Box::new(entry.clone())),
             id,
+            site,
         })
     });
     of_file.chain(of_api).collect()
+}
+
+/// Returns the site of the zone of a room: the one that serves it, or for a room that is not served
+/// the one that did. A room whose site has gone is in the first zone, so that it can be deleted.
+fn zone_site(file: &Config, config: Option<&RoomConfig>, room: &ApiRoom) -> String {
+    if let Some(RoomOrigins::Site(site)) = config.map(|config| &config.origins) {
+        return site.to_string();
+    }
+    let mut sites = file.sites.iter().map(|site| site.name.as_str());
+    let first = sites.next().unwrap_or_default();
+    let is_there = first == room.site || sites.any(|site| site == room.site);
+    if is_there {
+        room.site.clone()
+    } else {
+        first.to_owned()
+    }
 }
 
 /// Finds the room that a path names.
@@ -168,8 +197,8 @@ pub(super) fn find(call: &Call<'_>, zone: &Zone, wire_id: &str) -> Result<Room, 
 }
 
 pub(super) fn list(call: &Call<'_>, zone: Option<&Zone>) -> Answer {
-    let rooms = rooms(call, zone);
-    call.page(rooms.iter().map(Room::written).collect())
+    let (rooms, now) = (rooms(call, zone), call.now());
+    call.page(rooms.iter().map(|room| room.written(now)).collect())
 }
 
 pub(super) async fn create(call: &Call<'_>, zone: &Zone) -> Answer {
@@ -213,7 +242,7 @@ fn repeated(record: &ApiRooms, room: &ApiRoom, at: u64) -> Option<RoomId> {
 fn shown(call: &Call<'_>, zone: &Zone, id: &RoomId, messages: Vec<String>) -> Answer {
     let room = find(call, zone, id.as_str())?;
     Ok(Reply {
-        result: room.written(),
+        result: room.written(call.now()),
         tag: room.tag(),
         messages,
         ..Reply::default()
@@ -263,7 +292,7 @@ pub(super) async fn one(call: &Call<'_>, zone: &Zone, wire_id: &str) -> Answer {
         messages.push(format!("this room is not served: {}", problems.join("; ")));
     }
     Ok(Reply {
-        result: room.written(),
+        result: room.written(call.now()),
         tag: room.tag(),
         messages,
         ..Reply::default()
@@ -303,7 +332,10 @@ pub(super) async fn change_room(
     let edit = |record: &ApiRooms, at: u64| {
         let (entry, known) = record.room(&room.id).ok_or(RoomRefusal::NotFound)?;
         check_tag(call, entry)?;
-        let next = edit(known, at)?;
+        let next = ApiRoom {
+            site: room.site.clone(),
+            ..edit(known, at)?
+        };
         Ok(Edit::Write(room.id.clone(), Some(Box::new(next))))
     };
     let written = call.inner.api_rooms.change(&call.who, what, edit).await;
@@ -344,11 +376,17 @@ async fn override_file(call: &Call<'_>, zone: &Zone, room: &Room) -> Answer {
     let found = read(call.object()?, &mut sent);
     found.mistakes.check()?;
     let present = room.content().values;
+    let mut wanted = present.clone();
     let was_sent = |key: &str| call.body.get(key).is_some() || key == SESSION_DURATION;
-    let changed = sent
-        .values
+    let typed = sent.values.into_iter().filter(|(key, _)| was_sent(key));
+    wanted.extend(typed);
+    // As clients see them: a client that sends back what it has read changes nothing.
+    let none = Map::new();
+    let before = fields::written(fields::ROOM, &present, &none);
+    let after = fields::written(fields::ROOM, &wanted, &none);
+    let changed = wanted
         .into_iter()
-        .filter(|(key, value)| was_sent(key) && present.get(key) != Some(value));
+        .filter(|(key, _)| before.get(key) != after.get(key));
     let changed: BTreeMap<_, _> = changed.collect();
     let live = config.values();
     if let Some(key) = changed.keys().find(|key| !live.contains_key(key.as_str())) {
@@ -377,7 +415,7 @@ async fn override_file(call: &Call<'_>, zone: &Zone, room: &Room) -> Answer {
         }
     }
     Ok(Reply {
-        result: find(call, zone, &room.wire_id)?.written(),
+        result: find(call, zone, &room.wire_id)?.written(call.now()),
         messages,
         ..Reply::default()
     })

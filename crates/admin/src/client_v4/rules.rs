@@ -8,7 +8,7 @@ use axum::http::Method;
 use serde_json::{Map, Value, json};
 
 use super::cel;
-use super::envelope::{Mistakes, Refusal, Reply};
+use super::envelope::{Mistakes, RULES, Refusal, Reply};
 use super::rooms::{Room, change_room};
 use super::zones::{id_of, random_id};
 use super::{Answer, Call};
@@ -16,8 +16,6 @@ use crate::api_rooms::RoomRefusal;
 
 /// The only action of a rule.
 const ACTION: &str = "bypass_waiting_room";
-/// Path of the rules in a room of the file.
-const IN_FILE: &str = "bypass";
 
 /// Returns the rules of a room of the file.
 pub(super) fn of_file(config: &RoomConfig) -> Vec<ApiRule> {
@@ -56,14 +54,20 @@ pub(super) async fn all(call: &Call<'_>, room: &Room) -> Answer {
             body => body,
         };
         let rule = new_rule(body, "")?;
-        return change(call, room, "rule create", |rules, at| {
+        let has_position = body.get("position").is_some_and(|place| !place.is_null());
+        let mut reply = change(call, room, "rule create", |rules, at| {
             rules.push(ApiRule {
                 modified_at: at,
                 ..rule.clone()
             });
             Ok(())
         })
-        .await;
+        .await?;
+        if has_position {
+            let message = "position: ignored in a new rule, which is the last one";
+            reply.messages.push(message.to_owned());
+        }
+        return Ok(reply);
     }
     if call.method == Method::PUT {
         let Value::Array(bodies) = &call.body else {
@@ -141,7 +145,7 @@ async fn change(
         edit(&mut next.rules, at)?;
         Ok(next)
     };
-    let room = change_room(call, room, what, IN_FILE, edit).await?;
+    let room = change_room(call, room, what, RULES, edit).await?;
     Ok(Reply::of(written(&room.rules)))
 }
 

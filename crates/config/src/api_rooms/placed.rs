@@ -45,7 +45,26 @@ impl ApiRooms {
     /// file's room has it, and then the older one.
     #[must_use]
     pub fn beside(&self, file: &Config, checks: Checks) -> PlacedRooms {
-        let present = self.present();
+        self.beside_for(None, file, checks)
+    }
+
+    /// Returns the same for a change of one room: whatever that room claims, the others have before
+    /// it.
+    #[must_use]
+    pub fn beside_with_change_of(
+        &self,
+        changed: &RoomId,
+        file: &Config,
+        checks: Checks,
+    ) -> PlacedRooms {
+        self.beside_for(Some(changed), file, checks)
+    }
+
+    fn beside_for(&self, last: Option<&RoomId>, file: &Config, checks: Checks) -> PlacedRooms {
+        let mut present = self.present();
+        let last = last.map(RoomId::as_str);
+        // The sort keeps the order of the others.
+        present.sort_by_key(|(id, ..)| Some(*id) == last);
         let read = present.iter().filter_map(|(id, _, room)| {
             let id = RoomId::new(id)?;
             let read = read(&id, room, file, checks);
@@ -115,12 +134,11 @@ fn clash(room: &RoomConfig, claim: &Claim, by: &str, is_file: bool) -> Problem {
         ),
         Claim::Route(number) => {
             let route = room.routes.get(*number).map(ToString::to_string);
-            let key = match number.checked_sub(1) {
-                None => "path".to_owned(),
-                Some(number) => format!("additional_routes[{}].path", number + 1),
-            };
             let route = route.unwrap_or_default();
-            (key, format!("the room \"{by}\"{of} covers {route} already"))
+            (
+                path_key(*number),
+                format!("the room \"{by}\"{of} covers {route} already"),
+            )
         }
         Claim::Cookie(cookie) => (
             "cookie_suffix".to_owned(),
@@ -128,6 +146,14 @@ fn clash(room: &RoomConfig, claim: &Claim, by: &str, is_file: bool) -> Problem {
         ),
     };
     Problem::remark(Owner::Room(room.name.to_string()), &key, &text)
+}
+
+/// Returns the key of the path of a route, by its number in the room.
+fn path_key(number: usize) -> String {
+    match number {
+        0 => "path".to_owned(),
+        number => format!("additional_routes[{number}].path"),
+    }
 }
 
 /// Reads one room by the rules of the file.
@@ -147,10 +173,16 @@ fn read(
     let mistakes = notes.problems.len();
     let served: Vec<_> = file.sites.iter().map(ServedHosts::from).collect();
     site::assign(&mut notes, &served, &mut rooms);
+    let [read] = rooms;
     for problem in notes.problems.iter_mut().skip(mistakes) {
         problem.hint = Some("a room of the API needs a [[site]] of the file".to_owned());
+        // It is about a host, wherever the route begins.
+        problem.key = match problem.key.strip_suffix(".path") {
+            Some(route) => format!("{route}.host"),
+            None if problem.key.ends_with(".host") => continue,
+            None => "host".to_owned(),
+        };
     }
-    let [read] = rooms;
     let mut problems: Vec<_> = notes.problems.into_iter().map(unplaced).collect();
     let name = room.values.get("name").and_then(Value::as_str);
     let owner = Owner::Room(name.map(key_name).unwrap_or_default());
@@ -161,6 +193,12 @@ fn read(
     for key in file_only(&file_values) {
         let text = "only the configuration file sets this";
         problems.push(Problem::remark(owner.clone(), key, text));
+    }
+    for (number, route) in read.routes.iter().enumerate() {
+        if let Some(text) = (checks.path)(&route.value.path) {
+            let text = format!("never matches a request: {text}");
+            problems.push(Problem::remark(owner.clone(), &path_key(number), &text));
+        }
     }
     match read.config {
         Some(config) if problems.is_empty() => Ok(RoomConfig {

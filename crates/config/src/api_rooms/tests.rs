@@ -1,3 +1,5 @@
+//! Rooms of the API beside those of a file, and merges of their records.
+
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -97,8 +99,8 @@ fn a_room_with_mistakes_is_left_out_and_the_others_are_served() {
     check(
         json!({"name": "bad", "host": "other.example"}),
         &[
-            "room \"bad\": host: no [[site]] serves other.example; a room of the API needs a [[site]] \
-           of the file",
+            "room \"bad\": host: no [[site]] serves other.example; a room of the API needs a \
+             [[site]] of the file",
         ],
     );
     check(

@@ -17,7 +17,8 @@ use crate::model::{Host, RoomId, RoomName, SameSite, Secure};
 use crate::path::{self, PathError};
 use crate::reader::Key;
 use crate::words::{
-    ALLOCATIONS, NEW_USERS_WINDOWS, ON_STORE_FAILURE, QUEUEING_METHODS, SEAT_NEEDS_COOKIE,
+    ALLOCATIONS, NEW_USERS_WINDOWS, ON_STORE_FAILURE, QUEUEING_METHODS, SAME_SITES,
+    SEAT_NEEDS_COOKIE, SECURES,
 };
 
 pub(super) const fn limit(name: &'static str) -> Key<Whole<u32>> {
@@ -377,21 +378,12 @@ pub(crate) const COOKIE_SUFFIX: Key<Text<String>> = Key {
 };
 pub(crate) const SAME_SITE: Key<Choice<SameSite>> = Key {
     name: "samesite",
-    kind: Choice(&[
-        ("auto", SameSite::Auto),
-        ("lax", SameSite::Lax),
-        ("none", SameSite::None),
-        ("strict", SameSite::Strict),
-    ]),
+    kind: Choice(SAME_SITES),
     default: Some("\"auto\""),
 };
 pub(crate) const SECURE: Key<Choice<Secure>> = Key {
     name: "secure",
-    kind: Choice(&[
-        ("auto", Secure::Auto),
-        ("always", Secure::Always),
-        ("never", Secure::Never),
-    ]),
+    kind: Choice(SECURES),
     default: Some("\"auto\""),
 };
 pub(crate) const ENABLED_ORIGIN_COMMANDS: Key<Choice<()>> = Key {

@@ -38,6 +38,13 @@ use anteroom_proxy::path::Readings;
 pub(crate) use values::BypassRequest;
 use values::Variables;
 
+/// Most brackets in each other.
+const BRACKETS_MAX: usize = 32;
+/// Stack for the compiler. A rule has at most 4,096 bytes, so that 2,000 operators may follow each
+/// other. In a build without optimization each takes 20 KB, and a bracket 170 KB. Only what is used
+/// takes memory.
+const STACK_BYTES: usize = 128 * 1024 * 1024;
+
 /// Mistake in a bypass rule.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("bypass rule `{expression}`: {message}")]
@@ -210,7 +217,25 @@ impl Rule {
     }
 }
 
+/// Compiles a rule on a thread with a large stack: the compiler calls itself for each bracket and
+/// each operator, and without the stack for that the process would end.
 fn compile(env: &Arc<Env>, rule: &BypassRule) -> Result<Rule, Vec<String>> {
+    if check::brackets(&rule.expression) > BRACKETS_MAX {
+        return Err(vec![format!(
+            "more than {BRACKETS_MAX} brackets in each other"
+        )]);
+    }
+    std::thread::scope(|scope| {
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
+        let compiling = thread.spawn_scoped(scope, || compile_here(env, rule));
+        let compiled = compiling.map(std::thread::ScopedJoinHandle::join);
+        compiled
+            .map_err(|error| vec![format!("cannot be checked: {error}")])?
+            .unwrap_or_else(|_| Err(vec!["the compiler failed".to_owned()]))
+    })
+}
+
+fn compile_here(env: &Arc<Env>, rule: &BypassRule) -> Result<Rule, Vec<String>> {
     let program = env.compile(&rule.expression).map_err(|errors| {
         let messages = errors.errors.iter().map(|error| {
             let (line, column) = error.pos;

@@ -297,13 +297,13 @@ impl Gate {
             return own_response(reject(RequestError::BadRequest, request.headers().into()));
         };
         let reject = |refusal| own_response(reject(refusal, view.headers));
+        if self.may_be_of_unknown_room(&routes, view.client.host()) {
+            return reject(RequestError::Unavailable);
+        }
         if is_own_path(view.path) {
             let noting = (&mut *access, &self.queued_lines);
             let response = self.own_paths.respond(&routes, &view, begun, noting);
             return own_response(response.await);
-        }
-        if self.may_be_of_unknown_room(&routes, view.client.host()) {
-            return reject(RequestError::Unavailable);
         }
         let Ok(readings) = Readings::under(routes.decoding, view.path) else {
             return reject(RequestError::BadRequest);

@@ -13,11 +13,16 @@ pub mod page;
 pub mod waiting;
 
 use anteroom_config::Checks;
+use anteroom_proxy::path::Readings;
 
 /// Checks of bypass rules and of page templates, which the config crate does not compile.
 pub const CHECKS: Checks = Checks {
     bypass: bypass::BypassRules::check,
     bypass_warning: bypass::BypassRules::remark,
+    path: |path| {
+        let readings = Readings::of(path);
+        readings.err().map(|error| error.to_string())
+    },
     template: |template| {
         let mistakes = page::CustomPage::mistakes(template).into_iter();
         mistakes

@@ -81,6 +81,8 @@ pub struct Node {
     background: Mutex<Vec<JoinHandle<()>>>,
     incarnations: AtomicU64,
     is_stopping: AtomicBool,
+    /// Whether [`Node::forget_predecessors`] was called.
+    is_forgetting: AtomicBool,
     /// Loops of removed rooms that still return their leases.
     closing: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -138,11 +140,10 @@ impl Node {
             background: Mutex::new(registering.into_iter().chain(watching_clocks).collect()),
             incarnations: AtomicU64::new(0),
             is_stopping: AtomicBool::new(false),
+            is_forgetting: AtomicBool::new(false),
             closing: Mutex::default(),
         });
         node.reload(settings.rooms);
-        let forgetting = Self::forget_predecessors(Arc::clone(&node.shared), node.rooms());
-        node.background.lock().push(tokio::spawn(forgetting));
         if let Some(folder) = folder {
             let watching = watch_held(Arc::downgrade(&node), folder);
             node.background.lock().push(tokio::spawn(watching));
@@ -196,6 +197,10 @@ impl Node {
         let present = self.rooms.load_full();
         let mut next = BTreeMap::new();
         let mut tasks = self.tasks.lock();
+        if self.is_stopping() {
+            // Nobody would end a room that opens now.
+            return;
+        }
         for config in configs {
             let id = config.id.clone();
             let handle = match present.get(&id) {
@@ -238,14 +243,22 @@ impl Node {
         }
     }
 
-    /// Deletes the files of ended processes as soon as all ledgers know that these have ended.
-    async fn forget_predecessors(shared: Arc<Shared>, rooms: Vec<Arc<RoomHandle>>) {
-        for room in rooms {
-            room.acknowledged().await;
+    /// Deletes the files of ended processes as soon as the ledgers of all present rooms know that
+    /// these have ended. Call it when all rooms are there; later calls do nothing.
+    pub fn forget_predecessors(&self) {
+        if self.is_forgetting.swap(true, Ordering::Relaxed) {
+            return;
         }
-        if let Some(process) = &shared.process {
-            process.forget_predecessors();
-        }
+        let (shared, rooms) = (Arc::clone(&self.shared), self.rooms());
+        let forgetting = async move {
+            for room in rooms {
+                room.acknowledged().await;
+            }
+            if let Some(process) = &shared.process {
+                process.forget_predecessors();
+            }
+        };
+        self.background.lock().push(tokio::spawn(forgetting));
     }
 
     /// Whether every room has a live lease.

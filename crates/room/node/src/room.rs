@@ -525,7 +525,8 @@ impl RoomHandle {
             Ok(Ok(number)) => Some(number),
             Ok(Err(error)) => {
                 // The room's loop logs a failure once; here each visitor would get a line.
-                tracing::debug!(room = %self.name(), %error, "cannot take a number from the counter");
+                let room = self.name();
+                tracing::debug!(%room, %error, "cannot take a number from the counter");
                 None
             }
             Err(_) => None,

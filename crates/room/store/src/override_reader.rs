@@ -19,8 +19,8 @@ use tokio::time::{Instant, timeout};
 use crate::overrides::{ChangeError, OverrideStore};
 use crate::store::{Expected, StoreError, chain};
 
-/// Interval of reads of the whole record. Between them a read asks only for another version, which a
-/// store that lost everything may by chance reach again.
+/// Interval of reads of the whole record. Between them a read asks only for another version, which
+/// a store that lost everything may by chance reach again.
 const WHOLE_READ_INTERVAL: Duration = Duration::from_secs(60);
 /// Timeout of a read or a write.
 const TIMEOUT: Duration = Duration::from_secs(1);

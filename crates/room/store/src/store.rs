@@ -15,7 +15,7 @@ pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Storage of ledgers and counters.
 pub trait Store: Send + Sync + 'static {
-    /// Loads a record, together with the store's identity, and its clock for display.
+    /// Loads a record, together with the store's identity and its clock.
     fn load<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Loaded, StoreError>>;
 
     /// Loads a record like [`Store::load`], unless its version and the store's identity are still
@@ -135,7 +135,8 @@ pub struct LeftChanges {
 pub struct Loaded {
     /// The record; `None` if there is none.
     pub record: Option<Record>,
-    /// The store's clock, to compare it with those of the nodes. Nothing is decided by it.
+    /// The store's clock, to compare it with those of the nodes. It orders changes of the rooms of
+    /// the API; nothing else is decided by it.
     pub now: Timestamp,
     /// The store's identity.
     pub identity: Identity,

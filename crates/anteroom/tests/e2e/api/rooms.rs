@@ -50,7 +50,7 @@ async fn a_room_is_in_force_at_all_nodes_within_two_seconds_and_survives_its_sto
         RedisReply::Simple("OK".to_owned())
     );
     eventually("the room is in the store again", || async {
-        let keys = nodes.redis.send(&["KEYS", "*(rooms)*"]).await;
+        let keys = nodes.redis.send(&["KEYS", "*(rooms)*/settings*"]).await;
         matches!(keys, RedisReply::Array(keys) if !keys.is_empty())
     })
     .await;
@@ -194,4 +194,139 @@ async fn a_room_with_waiting_visitors_is_suspended_before_it_is_deleted() {
     let deleted = nodes.call(0, Method::DELETE, &path, Value::Null).await;
     assert_eq!(deleted.status, StatusCode::OK, "{}", deleted.body);
     assert_eq!(status_at(&nodes, 0, "/sale").await, StatusCode::OK);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_would_harm_other_rooms_is_refused() {
+    let nodes = Nodes::start().await;
+    let rooms = nodes.rooms().await;
+    let old = nodes
+        .call(0, Method::POST, &rooms, room("old", "/old"))
+        .await;
+    let new = nodes
+        .call(0, Method::POST, &rooms, room("new", "/new"))
+        .await;
+    let old_path = format!("{rooms}/{}", old.id());
+    // An older room cannot take what a newer one has, and a path has to match some request.
+    for (change, pointer) in [
+        (json!({ "name": "new" }), "/name"),
+        (json!({ "path": "/new" }), "/path"),
+        (json!({ "path": "/a%c0%af" }), "/path"),
+        (json!({ "host": "blog.example" }), "/host"),
+    ] {
+        let refused = nodes.call(1, Method::PATCH, &old_path, change).await;
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{}", refused.body);
+        assert_eq!(refused.body["errors"][0]["source"]["pointer"], pointer);
+    }
+    let rules = format!("{old_path}/rules");
+    let deep = format!("{}true{}", "(".repeat(1_000), ")".repeat(1_000));
+    let rule = json!({ "action": "bypass_waiting_room", "expression": deep });
+    let refused = nodes.call(1, Method::POST, &rules, rule).await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{}", refused.body);
+    assert_eq!(
+        refused.body["errors"][0]["source"]["pointer"],
+        "/expression"
+    );
+    let viewer = [("authorization", format!("Bearer {VIEWER}"))];
+    let refused = nodes.call_with(0, Method::GET, &rules, &viewer, String::new());
+    assert_eq!(refused.await.status, StatusCode::FORBIDDEN);
+    // The same request twice at once makes one room, at one node or two.
+    let (left, right) = tokio::join!(
+        nodes.call(0, Method::POST, &rooms, room("twice", "/twice")),
+        nodes.call(1, Method::POST, &rooms, room("twice", "/twice")),
+    );
+    assert_eq!(
+        (left.status, right.status),
+        (StatusCode::OK, StatusCode::OK)
+    );
+    assert_eq!(left.id(), right.id());
+    let path = format!("{rooms}/{}", new.id());
+    let found = nodes.call(1, Method::GET, &path, Value::Null).await;
+    assert_eq!(found.body["messages"], json!([]));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_changed_file_takes_precedence_and_gives_back() {
+    let nodes = Nodes::start().await;
+    let rooms = nodes.rooms().await;
+    let mut closed = room("sale", "/sale");
+    closed["queueing_method"] = json!("reject");
+    closed["queueing_status_code"] = json!(503);
+    let made = nodes.call(0, Method::POST, &rooms, closed).await;
+    let path = format!("{rooms}/{}", made.id());
+    let file = nodes.file(0);
+    let text = std::fs::read_to_string(&file).unwrap();
+    let reload = async |text: &str, status: StatusCode| {
+        std::fs::write(&file, text).unwrap();
+        nodes.gateways[0].signal("HUP");
+        eventually("the file is in force", || async {
+            status_at(&nodes, 0, "/sale").await == status
+        })
+        .await;
+    };
+    let taken = format!(
+        "{text}[[room]]\nname = \"of-the-file\"\nhost = \"shop.example\"\npath = \"/sale\"\n\
+         total_active_users = 50\nnew_users_per_minute = 30\nbypass = []\n"
+    );
+    reload(&taken, StatusCode::OK).await;
+    let found = nodes.call(0, Method::GET, &path, Value::Null).await;
+    let message = found.body["messages"][0]["message"].as_str().unwrap();
+    assert!(message.contains("\"of-the-file\" of the file"), "{message}");
+    reload(&text, StatusCode::SERVICE_UNAVAILABLE).await;
+    // A site with another name has the same rooms.
+    let renamed = text.replace("name = \"shop\"", "name = \"store\"");
+    reload(&renamed, StatusCode::SERVICE_UNAVAILABLE).await;
+    eventually(
+        "the room is in the zone of the site that serves it",
+        || async {
+            let zones = nodes
+                .call(0, Method::GET, "/zones?name=store", Value::Null)
+                .await;
+            let Some(zone) = zones.body["result"][0]["id"].as_str() else {
+                return false;
+            };
+            let path = format!("/zones/{zone}/waiting_rooms/{}", made.id());
+            let found = nodes.call(0, Method::PATCH, &path, json!({ "description": "x" }));
+            found.await.status == StatusCode::OK
+        },
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_without_store_and_copy_lets_nothing_pass_and_says_so() {
+    let mut nodes = Nodes::start().await;
+    let rooms = nodes.rooms().await;
+    nodes
+        .call(0, Method::POST, &rooms, room("sale", "/sale"))
+        .await;
+    nodes.gateways.remove(1).kill().await;
+    let folder = nodes.temp.path().join("data-1");
+    eventually("the copy is there", || async {
+        folder.join("api-rooms").exists()
+    })
+    .await;
+    std::fs::remove_file(folder.join("api-rooms")).unwrap();
+    nodes.redis.kill();
+    let second = nodes.start_node(1).await;
+    nodes.gateways.push(second);
+    for path in ["/", "/sale", "/.anteroom/position?room=sale"] {
+        let status = status_at(&nodes, 1, path).await;
+        assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "{path}");
+    }
+    let list = nodes.call(1, Method::GET, &rooms, Value::Null).await;
+    assert_eq!(list.status, StatusCode::SERVICE_UNAVAILABLE);
+    let mut client = Client::new(nodes.gateways[1].admin);
+    let ready = client.get("/readyz").await;
+    assert_eq!(
+        ready.status,
+        StatusCode::SERVICE_UNAVAILABLE,
+        "{}",
+        ready.text()
+    );
+    nodes.redis.restart().await;
+    eventually("the node knows its rooms", || async {
+        status_at(&nodes, 1, "/").await == StatusCode::OK
+    })
+    .await;
 }

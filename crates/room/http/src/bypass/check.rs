@@ -60,9 +60,28 @@ pub(super) fn check(rule: &IdedExpr) -> Result<(), Vec<String>> {
     }
 }
 
+/// Most levels of an expression. Requests evaluate it on threads with small stacks.
+const DEPTH_MAX: usize = 32;
+
+/// Returns how many brackets of an expression are in each other, at most. Those in texts count too.
+pub(super) fn brackets(expression: &str) -> usize {
+    let (mut depth, mut deepest) = (0_usize, 0);
+    for c in expression.chars() {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest = deepest.max(depth);
+    }
+    deepest
+}
+
 #[derive(Default)]
 struct Checker<'a> {
     problems: Vec<String>,
+    /// Levels above the present expression.
+    depth: usize,
     /// Variables of the present loop.
     in_scope: Vec<&'a str>,
 }
@@ -83,6 +102,16 @@ impl<'a> Checker<'a> {
     }
 
     fn kind_of(&mut self, expression: &'a IdedExpr) -> Kind {
+        if self.depth >= DEPTH_MAX {
+            return self.problem(format!("more than {DEPTH_MAX} levels of operators"));
+        }
+        self.depth += 1;
+        let kind = self.kind_of_here(expression);
+        self.depth -= 1;
+        kind
+    }
+
+    fn kind_of_here(&mut self, expression: &'a IdedExpr) -> Kind {
         match &expression.expr {
             Expr::Literal(literal) => kind_of_literal(literal),
             Expr::Ident(name) => self.kind_of_name(name),

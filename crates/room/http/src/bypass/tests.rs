@@ -211,3 +211,36 @@ fn a_rule_that_lets_all_visitors_pass_gets_a_warning() {
     // A mistake, which is reported elsewhere.
     check("tru", None);
 }
+
+#[test]
+fn a_rule_of_any_shape_is_checked_on_a_small_stack() {
+    let deep = |open: &str, inner: &str, close: &str, count: usize| {
+        format!("{}{inner}{}", open.repeat(count), close.repeat(count))
+    };
+    let refused = [
+        deep("(", "true", ")", 2_000),
+        deep("(", "", "", 4_096),
+        deep("[", "1", "]", 2_000),
+        deep("{1:", "1", "}", 1_000),
+        format!("{}\"a\" == \"a\"", "\"a\"+".repeat(1_000)),
+        format!("{}1 == 1", "1+".repeat(2_000)),
+        format!("path{} == path", ".a".repeat(2_000)),
+    ];
+    for expression in refused {
+        let rule = BypassRule {
+            expression,
+            line: 0,
+        };
+        let (start, _) = rule.expression.split_at(4);
+        assert!(!BypassRules::check(&rule).is_empty(), "{start}...");
+    }
+    // The deepest rules that are allowed are evaluated on the stack of a worker.
+    for expression in [
+        deep("(", "true", ")", 32),
+        format!("{}\"a\" != path", "\"a\"+".repeat(25)),
+        format!("{}true", "path == \"/x\" || ".repeat(200)),
+        format!("{}true", "true && ".repeat(400)),
+    ] {
+        check(&expression, "/", true);
+    }
+}

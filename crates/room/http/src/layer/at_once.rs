@@ -42,6 +42,9 @@ impl WaitingRoomLayer {
     #[must_use]
     pub fn decide_at_once(&self, request: &RequestView<'_>) -> AtOnce<Passed> {
         let routes = self.gate.routes.load_full();
+        if self.gate.may_be_of_unknown_room(&routes, request.host) {
+            return AtOnce::layers();
+        }
         let decision = if is_own_path(request.path) {
             self.poll_at_once(&routes, request)
         } else {
@@ -56,9 +59,6 @@ impl WaitingRoomLayer {
         routes: Arc<RouteTable>,
         request: &RequestView<'_>,
     ) -> Option<AtOnce<Passed>> {
-        if self.gate.may_be_of_unknown_room(&routes, request.host) {
-            return None;
-        }
         let readings = Readings::under(routes.decoding, request.path).ok()?;
         let found = routes.find_number(request.host, &readings).ok()?;
         let Some(number) = found else {

@@ -5,7 +5,7 @@ use std::error::Error as _;
 use std::sync::Weak;
 use std::time::Duration;
 
-use anteroom_config::{Config, RoomName, RoomOrigins, ServerConfig};
+use anteroom_config::{Config, RoomId, RoomOrigins, ServerConfig};
 use anteroom_proxy::upstream::{Limits, Origins, Plan};
 use anteroom_room::origin::{OriginOutcome as CoreOutcome, UNREACHABLE_IN_A_ROW};
 use arc_swap::ArcSwap;
@@ -59,18 +59,24 @@ pub(super) fn plan(
 /// table exists.
 pub(super) async fn watch(routes: Weak<ArcSwap<RouteTable>>) {
     let mut down = BTreeSet::new();
-    let mut abandoned: BTreeMap<RoomName, u64> = BTreeMap::new();
+    let mut abandoned: BTreeMap<RoomId, u64> = BTreeMap::new();
     let mut ticks = tokio::time::interval(REPORT_INTERVAL);
+    let mut is_first = true;
     loop {
         ticks.tick().await;
         let Some(routes) = routes.upgrade() else {
             return;
         };
         let table = routes.load_full();
+        let is_present = |id: &RoomId| table.iter().any(|route| route.room.id() == id);
+        abandoned.retain(|id, _| is_present(id));
+        down.retain(|id| is_present(id));
         for route in table.iter() {
-            let name = &route.config.name;
+            let id = route.room.id();
             let now = route.upstream.group.abandoned();
-            let before = abandoned.insert(name.clone(), now).unwrap_or(0);
+            // A room that begins later has nothing to do with what the site abandoned before.
+            let first = if is_first { 0 } else { now };
+            let before = abandoned.insert(id.clone(), now).unwrap_or(first);
             let is_own = matches!(route.config.origins, RoomOrigins::Own(_));
             for _ in before..now {
                 // Of a site, each room would count the requests of all of them.
@@ -80,13 +86,14 @@ pub(super) async fn watch(routes: Weak<ArcSwap<RouteTable>>) {
                 route.room.handle_origin_outcome(CoreOutcome::Unreachable);
             }
             if route.upstream.group.is_down() {
-                down.insert(name.clone());
+                down.insert(id.clone());
                 for _ in 0..UNREACHABLE_IN_A_ROW {
                     route.room.handle_origin_outcome(CoreOutcome::Unreachable);
                 }
-            } else if down.remove(name) {
+            } else if down.remove(id) {
                 route.room.handle_origin_outcome(CoreOutcome::Good);
             }
         }
+        is_first = false;
     }
 }

@@ -76,23 +76,19 @@ pub fn view_with_wait(
 ) -> WaitingView<'static> {
     let reason = reason(state);
     let is_known = state != "unknown";
-    let near = WaitRange {
-        low: DurationMs::from_secs(20),
-        middle: DurationMs::from_secs(30),
-        high: DurationMs::from_secs(50),
+    let [low, middle, high] = match state {
+        "near" => [20, 30, 50],
+        _ => [600, 840, 1_200],
+    };
+    let usual = WaitRange {
+        low: DurationMs::from_secs(low),
+        middle: DurationMs::from_secs(middle),
+        high: DurationMs::from_secs(high),
     };
     let position = QueuePosition {
         people_ahead: is_known.then_some(if state == "near" { 2 } else { 412 }),
         people_waiting: 1_204,
-        wait: is_known.then_some(wait.unwrap_or(if state == "near" {
-            near
-        } else {
-            WaitRange {
-                low: DurationMs::from_secs(600),
-                middle: DurationMs::from_secs(840),
-                high: DurationMs::from_secs(1_200),
-            }
-        })),
+        wait: is_known.then_some(wait.unwrap_or(usual)),
         is_counted: state != "counting",
         rise: match state {
             "lowered" => Some(Rise::LimitLowered),

@@ -366,7 +366,8 @@ impl RoomHandle {
                 );
                 // The overrides in the store take effect before this stop ends.
                 if let Err(error) = self.read_overrides().await {
-                    tracing::debug!(room = %self.name(), cause = chain(&error), "overrides not read");
+                    let room = self.name();
+                    tracing::debug!(%room, cause = chain(&error), "overrides not read");
                 }
                 self.change_held(|held| held.remove(stop));
             }
