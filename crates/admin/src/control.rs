@@ -135,6 +135,8 @@ impl Control {
                 &format!("{}{{*path}}", client_v4::PREFIX),
                 any(client_v4::respond),
             )
+            .route("/client/v4", any(client_v4::respond))
+            .route(client_v4::PREFIX, any(client_v4::respond))
             .route("/preview/{id}", get(client_v4::preview::show))
             .route("/limits", get(limits::all))
             // A limit may have the name `assume-empty`: its overrides are read at the same path.

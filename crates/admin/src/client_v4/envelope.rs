@@ -107,6 +107,10 @@ impl Refusal {
         Self::new(StatusCode::FORBIDDEN, OTHER, message)
     }
 
+    pub(super) fn precondition(message: impl Into<String>) -> Self {
+        Self::new(StatusCode::PRECONDITION_FAILED, OTHER, message)
+    }
+
     pub(super) fn body(message: String) -> Self {
         Self::new(StatusCode::BAD_REQUEST, INVALID, message)
     }
@@ -212,10 +216,7 @@ pub(super) fn of_change(error: RoomChangeError, prefix: &str) -> Refusal {
     };
     match refused {
         RoomRefusal::NotFound => Refusal::not_found("Object"),
-        RoomRefusal::Changed { .. } => {
-            let message = refused.to_string();
-            Refusal::new(StatusCode::PRECONDITION_FAILED, OTHER, message)
-        }
+        RoomRefusal::Changed { .. } => Refusal::precondition(refused.to_string()),
         RoomRefusal::NotAllowed(problems) => Refusal::invalid(mistakes(problems, prefix)),
         other => Refusal::new(StatusCode::BAD_REQUEST, OTHER, other.to_string()),
     }

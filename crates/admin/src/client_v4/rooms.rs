@@ -20,6 +20,7 @@ use super::envelope::{self, Refusal, Reply};
 use super::fields::{self, Found, Values};
 use super::zones::{Zone, id_of, random_id};
 use super::{Answer, Call, events, rules};
+use crate::api_error::ApiError;
 use crate::api_rooms::{Edit, RoomRefusal};
 
 /// Time within which an equal room is the one that was just made: clients repeat a POST whose
@@ -372,6 +373,9 @@ async fn override_file(call: &Call<'_>, zone: &Zone, room: &Room) -> Answer {
     let (Some(handle), Some(config)) = (handle(call, room), &room.config) else {
         return Err(Refusal::not_found("Object"));
     };
+    if call.expected.is_some() {
+        return Err(Refusal::precondition("a room of the file has no tag"));
+    }
     let mut sent = ApiRoom::default();
     let found = read(call.object()?, &mut sent);
     found.mistakes.check()?;
@@ -396,29 +400,59 @@ async fn override_file(call: &Call<'_>, zone: &Zone, room: &Room) -> Answer {
         )));
     }
     let mut messages = found.messages;
+    let ended = ended_overrides(call, &handle, &live);
+    if !ended.is_empty() {
+        messages.push(format!(
+            "{}: as the configuration file says",
+            ended.join(", ")
+        ));
+    }
+    for key in ended {
+        override_room(call, &handle, &OperatorCommand::Reset(Some(key))).await?;
+    }
     if !changed.is_empty() {
         let keys: Vec<&str> = changed.keys().map(String::as_str).collect();
         messages.push(format!(
             "the room is in the configuration file: {} set as overrides, which win over the file",
             keys.join(", ")
         ));
-        let command = OperatorCommand::Set(changed);
-        let executing = handle.execute(&command, &call.who);
-        match timeout(OVERRIDE_TIMEOUT, executing).await {
-            Ok(Ok(_)) => {}
-            Ok(Err(RoomCommandError::Refused(problems))) => {
-                return Err(Refusal::invalid(envelope::mistakes(problems.0, "")));
-            }
-            Ok(Err(_)) | Err(_) => {
-                return Err(crate::api_error::ApiError::StoreUnavailable.into());
-            }
-        }
+        override_room(call, &handle, &OperatorCommand::Set(changed)).await?;
     }
     Ok(Reply {
         result: find(call, zone, &room.wire_id)?.written(call.now()),
         messages,
         ..Reply::default()
     })
+}
+
+/// Returns the overrides that a body ends: `null` means the default, which is the file's value.
+fn ended_overrides(
+    call: &Call<'_>,
+    handle: &RoomHandle,
+    live: &BTreeMap<&str, Value>,
+) -> Vec<String> {
+    let overrides = handle.overrides();
+    let body = call.body.as_object().into_iter().flatten();
+    let ended = body.filter(|(key, value)| {
+        value.is_null() && live.contains_key(key.as_str()) && overrides.values.contains_key(*key)
+    });
+    ended.map(|(key, _)| key.clone()).collect()
+}
+
+/// Executes a command on a room of the file.
+async fn override_room(
+    call: &Call<'_>,
+    handle: &Arc<RoomHandle>,
+    command: &OperatorCommand,
+) -> Result<(), Refusal> {
+    let executing = handle.execute(command, &call.who);
+    match timeout(OVERRIDE_TIMEOUT, executing).await {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(RoomCommandError::Refused(problems))) => {
+            Err(Refusal::invalid(envelope::mistakes(problems.0, "")))
+        }
+        Ok(Err(_)) | Err(_) => Err(ApiError::StoreUnavailable.into()),
+    }
 }
 
 async fn delete(call: &Call<'_>, room: &Room) -> Answer {

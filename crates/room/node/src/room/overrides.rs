@@ -226,7 +226,10 @@ impl RoomHandle {
     /// Applies a changed configuration at once. Overrides still win over it.
     pub(crate) fn handle_config(&self, file: RoomConfig) {
         let guard = self.changing.lock();
-        self.apply_settings(Arc::new(file), self.stored_overrides());
+        // A change of another room brings this one as it is.
+        if *self.settings.load().file != file {
+            self.apply_settings(Arc::new(file), self.stored_overrides());
+        }
         drop(guard);
     }
 
