@@ -260,15 +260,15 @@ fn read(body: &Map<String, Value>, room: &mut ApiRoom) -> Found {
         Some(Value::String(text)) => room.description = text,
         Some(_) => mistakes.push("description"),
     }
-    // Where nothing is sent, no command is enabled; in the file it would be one.
-    room.values
-        .entry("enabled_origin_commands")
-        .or_insert_with(|| json!([]));
     let mut values = Values {
         file: &mut room.values,
         sent: &mut room.sent,
     };
     let mut found = fields::read(fields::ROOM, fields::is_room_key, &body, &mut values);
+    // Where nothing is sent, no command is enabled; in the file it would be one.
+    room.values
+        .entry("enabled_origin_commands")
+        .or_insert_with(|| json!([]));
     for key in mistakes {
         found.mistakes.add(key, format!("{key} has to be a text"));
     }
@@ -509,4 +509,25 @@ pub(super) async fn status(call: &Call<'_>, room: &Room) -> Answer {
         "max_estimated_time_minutes": longest.unwrap_or(0),
         "as_of": rfc3339_millis(Timestamp(as_of)),
     })))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_command_of_the_origin_is_enabled_unless_it_is_sent() {
+        let commands = |body: Value| {
+            let mut room = ApiRoom::default();
+            read(body.as_object().expect("an object"), &mut room);
+            room.values["enabled_origin_commands"].clone()
+        };
+        assert_eq!(commands(json!({})), json!([]));
+        assert_eq!(
+            commands(json!({ "enabled_origin_commands": null })),
+            json!([])
+        );
+        let sent = json!({ "enabled_origin_commands": ["revoke"] });
+        assert_eq!(commands(sent), json!(["revoke"]));
+    }
 }
