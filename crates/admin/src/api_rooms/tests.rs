@@ -407,6 +407,29 @@ async fn confirmed_changes_survive_any_schedule() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_change_is_in_force_at_other_nodes_within_two_seconds() {
+    let clock = Arc::new(HandClock::new(Timestamp(1_700_000_000_000)));
+    let store = Memory::new(Arc::clone(&clock) as Arc<dyn Clock>);
+    let [one, other] = [(); 2].map(|()| TestNode::start(&store, None, &clock));
+    let watching = tokio::spawn(Arc::clone(&other.rooms).watch());
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let calls = store.requests();
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    // One call a second while nothing changes.
+    assert!(
+        store.requests() - calls <= 11,
+        "{}",
+        store.requests() - calls
+    );
+    write(&one.rooms, "a", Some(room("sale", "/", "")), true)
+        .await
+        .unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    assert_eq!(*other.machine.served.lock(), ["sale"]);
+    watching.abort();
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_node_that_has_read_neither_record_nor_copy_knows_no_rooms() {
     let clock = Arc::new(HandClock::new(Timestamp(1_700_000_000_000)));
     let store = Memory::new(Arc::clone(&clock) as Arc<dyn Clock>);

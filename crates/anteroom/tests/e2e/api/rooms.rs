@@ -4,7 +4,6 @@ use anteroom_testkit::redis_server::Reply as RedisReply;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
-use tokio::time::{Duration, Instant};
 
 use super::{Nodes, TOKEN, VIEWER, room};
 use crate::support::client::Client;
@@ -18,7 +17,7 @@ async fn status_at(nodes: &Nodes, node: usize, path: &str) -> StatusCode {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_room_is_in_force_at_all_nodes_within_two_seconds_and_survives_its_store() {
+async fn a_room_is_in_force_at_all_nodes_and_survives_its_store() {
     let mut nodes = Nodes::start().await;
     let rooms = nodes.rooms().await;
     let closed = json!({ "queueing_method": "reject", "queueing_status_code": 503 });
@@ -28,16 +27,10 @@ async fn a_room_is_in_force_at_all_nodes_within_two_seconds_and_survives_its_sto
         .extend(closed.as_object().unwrap().clone());
     let made = nodes.call(0, Method::POST, &rooms, body).await;
     assert_eq!(made.status, StatusCode::OK, "{}", made.body);
-    let since = Instant::now();
     eventually("the room is in force at the other node", || async {
         status_at(&nodes, 1, "/sale").await == StatusCode::SERVICE_UNAVAILABLE
     })
     .await;
-    assert!(
-        since.elapsed() < Duration::from_secs(2),
-        "{:?}",
-        since.elapsed()
-    );
     assert_eq!(
         status_at(&nodes, 0, "/sale/x").await,
         StatusCode::SERVICE_UNAVAILABLE
