@@ -11,7 +11,7 @@ use anteroom_testkit::load::{Habits, NodeRoutes, VisitorLoad};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 
 use crate::processes::{config, node};
@@ -157,6 +157,46 @@ async fn two_replacements_under_load_lose_no_visitor_and_keep_the_limits() {
     let last = newest.expect("it was replaced");
     last.signal(Signal::TERM);
     eventually("the last one ends", async || last.has_ended()).await;
+}
+
+/// Starts an origin that says yes to everything.
+async fn start_plain_origin() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                let mut head = [0; 4_096];
+                if stream.read(&mut head).await.is_ok_and(|length| length > 0) {
+                    let yes = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok";
+                    let _ = stream.write_all(yes.as_bytes()).await;
+                }
+            });
+        }
+    });
+    address
+}
+
+/// A successor cannot read the journal before its predecessor ends. All the same it knows that the
+/// API has made no room.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replacement_lets_no_request_to_a_site_fail() {
+    let temp = tempfile::tempdir().unwrap();
+    let origin = start_plain_origin().await;
+    let config = format!(
+        "[server]\nlisten = \"127.0.0.1:0\"\nadmin = \"127.0.0.1:0\"\ndata_dir = \"data\"\n\
+         [[site]]\nname = \"shop\"\norigin = \"http://{origin}\"\n"
+    );
+    let mut node = node(&temp, &config).await;
+    let anew = tokio::spawn(connect_again_and_again(node.address().get().unwrap()));
+    node.replace();
+    eventually("there is a successor", async || count(&node, SERVES) == 1).await;
+    let successor = Successor::of(&node);
+    assert!(node.ends().await, "{}", node.log());
+    assert!(!anew.is_finished(), "{}", anew.await.unwrap());
+    anew.abort();
+    successor.signal(Signal::TERM);
+    eventually("it ends", async || successor.has_ended()).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
