@@ -412,9 +412,9 @@ async fn a_change_is_in_force_at_other_nodes_within_two_seconds() {
     let store = Memory::new(Arc::clone(&clock) as Arc<dyn Clock>);
     let [one, other] = [(); 2].map(|()| TestNode::start(&store, None, &clock));
     let watching = tokio::spawn(Arc::clone(&other.rooms).watch());
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    tokio::time::sleep(Duration::from_secs(5)).await; // tidy: paused time
     let calls = store.requests();
-    tokio::time::sleep(Duration::from_secs(10)).await;
+    tokio::time::sleep(Duration::from_secs(10)).await; // tidy: paused time
     // One call a second while nothing changes.
     assert!(
         store.requests() - calls <= 11,
@@ -424,7 +424,7 @@ async fn a_change_is_in_force_at_other_nodes_within_two_seconds() {
     write(&one.rooms, "a", Some(room("sale", "/", "")), true)
         .await
         .unwrap();
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    tokio::time::sleep(Duration::from_secs(2)).await; // tidy: paused time
     assert_eq!(*other.machine.served.lock(), ["sale"]);
     watching.abort();
 }
