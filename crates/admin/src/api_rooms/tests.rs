@@ -357,16 +357,7 @@ impl World {
         let by = if is_long { DELETED_FOR.0 + 1 } else { 0 };
         if is_long {
             self.older.clear();
-            for node in &self.nodes {
-                node.global.is_cut.store(false, Ordering::Relaxed);
-                node.global.lost_replies.store(0, Ordering::Relaxed);
-            }
-            for _ in 0..3 {
-                for node in &self.nodes {
-                    node.rooms.read().await;
-                    settle().await;
-                }
-            }
+            self.reach_the_store().await;
             // A deletion that was not confirmed may have been made.
             let record = self.nodes[0].rooms.record();
             let is_present = |id: &String| {
@@ -385,8 +376,8 @@ impl World {
         self.store_clock.0.store(now, Ordering::Relaxed);
     }
 
-    /// Lets all nodes reach the store, and checks what they know.
-    async fn check(&mut self, seed: u64) {
+    /// Lets all nodes reach the store until they know the same.
+    async fn reach_the_store(&self) {
         for node in &self.nodes {
             node.global.is_cut.store(false, Ordering::Relaxed);
             node.global.lost_replies.store(0, Ordering::Relaxed);
@@ -397,6 +388,11 @@ impl World {
                 settle().await;
             }
         }
+    }
+
+    /// Lets all nodes reach the store, and checks what they know.
+    async fn check(&mut self, seed: u64) {
+        self.reach_the_store().await;
         let first = self.nodes[0].rooms.record();
         for node in &self.nodes {
             assert_eq!(node.rooms.record().rooms, first.rooms, "seed {seed}");

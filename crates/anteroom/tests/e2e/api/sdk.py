@@ -58,36 +58,25 @@ account = list(call(one.accounts.list))[0].id
 # Rooms.
 rooms = one.waiting_rooms
 limits = {"total_active_users": 200, "new_users_per_minute": 200}
-sale = call(
-    rooms.create,
-    zone_id=zone,
-    name="sale",
-    host="shop.example",
-    path="/sale",
-    queueing_method="fifo",
-    session_duration=1,
-    description="For friends",
-    turnstile_mode="off",
+wanted = {
+    "zone_id": zone,
+    "name": "sale",
+    "host": "shop.example",
+    "path": "/sale",
+    "queueing_method": "fifo",
+    "session_duration": 1,
+    "description": "For friends",
+    "turnstile_mode": "off",
     **limits,
-)
+}
+sale = call(rooms.create, **wanted)
 same((sale.name, sale.path, sale.description), ("sale", "/sale", "For friends"))
 same((sale.session_duration, sale.queueing_status_code), (1, 200))
 same(sale.cookie_attributes.samesite, "auto")
 same((sale.enabled_origin_commands, sale.additional_routes), ([], []))
 assert len(sale.id) == 32 and sale.created_on == sale.modified_on
 # The same request again returns the same room.
-again = call(
-    rooms.create,
-    zone_id=zone,
-    name="sale",
-    host="shop.example",
-    path="/sale",
-    queueing_method="fifo",
-    session_duration=1,
-    description="For friends",
-    turnstile_mode="off",
-    **limits,
-)
+again = call(rooms.create, **wanted)
 same(again.id, sale.id)
 found = call(other.waiting_rooms.get, sale.id, zone_id=zone)
 same(found, sale)
