@@ -6,7 +6,11 @@ use axum::http::StatusCode;
 use axum::http::header::{HeaderValue, WWW_AUTHENTICATE};
 use axum::response::{IntoResponse, Response};
 
-use crate::bodies::ErrorBody;
+use anteroom_config::Problem;
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::api_v1::pointer;
 
 /// Returns the status of a response about health.
 pub(crate) const fn status_of_health(is_healthy: bool) -> StatusCode {
@@ -22,6 +26,75 @@ pub(crate) const fn status_of_command(outcome: CommandOutcome) -> StatusCode {
     match outcome {
         CommandOutcome::Written => StatusCode::OK,
         CommandOutcome::Held { .. } | CommandOutcome::Ended => StatusCode::ACCEPTED,
+    }
+}
+
+/// Word for a change that the state of the deployment forbids.
+pub(crate) const FORBIDDEN: &str = "forbidden";
+
+/// Body of an error response.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ErrorBody {
+    /// Word for programs.
+    error: &'static str,
+    /// Description for people.
+    message: &'static str,
+    /// Rooms of this node, after a request for an unknown one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    rooms: Vec<String>,
+    /// Limits of this node, after a request for an unknown one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    limits: Vec<String>,
+    /// All mistakes of the request.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    problems: Vec<ProblemBody>,
+}
+
+/// Mistake of a request.
+#[derive(Clone, Debug, Eq, PartialEq, Serialize, ToSchema)]
+pub(crate) struct ProblemBody {
+    /// Description for people: what was found, and what is allowed.
+    message: String,
+    /// JSON pointer of the field in the body; absent if the mistake is not about one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pointer: Option<String>,
+}
+
+impl ProblemBody {
+    pub(crate) fn about_all(message: String) -> Self {
+        Self {
+            message,
+            pointer: None,
+        }
+    }
+
+    /// Creates a problem of the part of a body at `pointer`.
+    pub(crate) fn at(pointer: String, message: String) -> Self {
+        Self {
+            message,
+            pointer: Some(pointer),
+        }
+    }
+
+    /// Returns the problem with its pointer from a part of the body on, if it is in that part.
+    pub(crate) fn within(mut self, prefix: &str) -> Self {
+        let rest = self
+            .pointer
+            .as_deref()
+            .and_then(|pointer| pointer.strip_prefix(prefix));
+        if let Some(rest) = rest.map(str::to_owned) {
+            self.pointer = (!rest.is_empty()).then_some(rest);
+        }
+        self
+    }
+}
+
+impl From<&Problem> for ProblemBody {
+    fn from(problem: &Problem) -> Self {
+        Self {
+            message: problem.to_string(),
+            pointer: (!problem.key.is_empty()).then(|| pointer(&problem.key)),
+        }
     }
 }
 
@@ -43,7 +116,15 @@ pub(crate) enum ApiError {
     /// The body cannot be parsed.
     Malformed { error: String },
     /// The command is not allowed.
-    NotAllowed { problems: Vec<String> },
+    NotAllowed { problems: Vec<ProblemBody> },
+    /// The room has no event of this name, but these.
+    UnknownEvent { events: String },
+    /// The object does not exist.
+    NotFound,
+    /// The object has changed since the client read it.
+    Changed { tag: String },
+    /// What the file says can only be changed there, or people wait.
+    Forbidden { problem: String },
     /// The store is unavailable.
     StoreUnavailable,
     /// The request comes from a page of another site, through an operator's browser.
@@ -61,14 +142,23 @@ pub(crate) enum ApiError {
 }
 
 impl ApiError {
+    /// Creates the error of a command that is not allowed for one reason.
+    pub(crate) fn not_allowed(problem: String) -> Self {
+        let problems = vec![ProblemBody::about_all(problem)];
+        Self::NotAllowed { problems }
+    }
+
     pub(crate) const fn status(&self) -> StatusCode {
         match self {
-            Self::UnknownRoom { .. } | Self::UnknownLimit { .. } | Self::UnknownPath => {
-                StatusCode::NOT_FOUND
-            }
+            Self::UnknownRoom { .. }
+            | Self::UnknownLimit { .. }
+            | Self::UnknownEvent { .. }
+            | Self::UnknownPath
+            | Self::NotFound => StatusCode::NOT_FOUND,
+            Self::Changed { .. } => StatusCode::PRECONDITION_FAILED,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::NoToken => StatusCode::UNAUTHORIZED,
-            Self::Role { .. } | Self::CrossSite => StatusCode::FORBIDDEN,
+            Self::Role { .. } | Self::CrossSite | Self::Forbidden { .. } => StatusCode::FORBIDDEN,
             Self::Malformed { .. } => StatusCode::BAD_REQUEST,
             Self::NotAllowed { .. } => StatusCode::UNPROCESSABLE_ENTITY,
             Self::StoreUnavailable | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
@@ -99,6 +189,13 @@ impl ApiError {
                 "the body is not the expected JSON; GET / shows an example",
             ),
             Self::NotAllowed { .. } => ("not_allowed", "nothing was changed"),
+            Self::UnknownEvent { .. } => ("unknown_event", "no event of the room has this name"),
+            Self::NotFound => ("not_found", "there is no such object"),
+            Self::Changed { .. } => (
+                "has_changed",
+                "it has changed since you read it; nothing was changed",
+            ),
+            Self::Forbidden { .. } => (FORBIDDEN, "this is not allowed here"),
             Self::StoreUnavailable => (
                 "store_unavailable",
                 "the store is unavailable; the change may not have been made",
@@ -121,31 +218,34 @@ impl ApiError {
 
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
-        let rooms = match &self {
-            Self::UnknownRoom { rooms } => Some(rooms.as_slice()),
-            _ => None,
-        };
-        let limits = match &self {
-            Self::UnknownLimit { limits } => Some(limits.as_slice()),
-            _ => None,
-        };
-        let problems = match &self {
-            Self::Role { problem } => Some(std::slice::from_ref(problem)),
-            Self::NotAllowed { problems } => Some(problems.as_slice()),
-            Self::Malformed { error } => Some(std::slice::from_ref(error)),
-            _ => None,
-        };
         let status = self.status();
         let (error, message) = self.words();
-        let body = ErrorBody {
+        let mut body = ErrorBody {
             error,
             message,
-            rooms,
-            limits,
-            problems,
+            rooms: Vec::new(),
+            limits: Vec::new(),
+            problems: Vec::new(),
         };
+        let has_no_token = self == Self::NoToken;
+        match self {
+            Self::UnknownRoom { rooms } => body.rooms = rooms,
+            Self::UnknownLimit { limits } => body.limits = limits,
+            Self::NotAllowed { problems } => body.problems = problems,
+            Self::Role { problem } | Self::Forbidden { problem } => {
+                body.problems = vec![ProblemBody::about_all(problem)];
+            }
+            Self::Malformed { error } => body.problems = vec![ProblemBody::about_all(error)],
+            Self::UnknownEvent { events } => {
+                body.problems = vec![ProblemBody::about_all(format!("there are: {events}"))];
+            }
+            Self::Changed { tag } => {
+                body.problems = vec![ProblemBody::about_all(format!("it is now {tag}"))];
+            }
+            _ => {}
+        }
         let mut response = (status, Json(body)).into_response();
-        if self == Self::NoToken {
+        if has_no_token {
             let headers = response.headers_mut();
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }

@@ -7,7 +7,7 @@ use anteroom_store::wire::state::{OriginState, RoomState};
 use serde::{Deserialize, Serialize};
 
 /// Body of `GET /healthz`.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Health {
     /// Whether every room has a live lease.
@@ -32,7 +32,7 @@ pub struct Health {
 }
 
 /// Clock that differs from that of the responding node.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClockTrouble {
     /// `store.local`, `store.global`, or a node by the id of its process.
@@ -44,7 +44,7 @@ pub struct ClockTrouble {
 }
 
 /// Problem of a room.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RoomTrouble {
     /// Name of the room.
@@ -58,7 +58,7 @@ pub struct RoomTrouble {
 }
 
 /// Rate limit whose store cannot count requests.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct LimitTrouble {
     /// Name of the limit.
@@ -73,7 +73,7 @@ pub struct LimitTrouble {
 }
 
 /// Shortage of client connections.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConnectionTrouble {
     /// Open connections.
@@ -116,7 +116,7 @@ impl Readiness {
 }
 
 /// State of a site.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SiteState {
     /// Name of the site.
@@ -125,8 +125,8 @@ pub struct SiteState {
     pub origins: Vec<OriginState>,
 }
 
-/// Body of `GET /rooms`.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+/// Body of `GET /api/v1/state`.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RoomStates {
     /// All rooms, by name.
@@ -149,8 +149,8 @@ pub struct RoomStates {
     pub clocks: Vec<ClockTrouble>,
 }
 
-/// Body of `POST /limits/{name}/show`: usage of one client at the store of the limit.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+/// Body of `POST /api/v1/limits/{name}/show`: usage of one client at the store of the limit.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientStanding {
     /// Requests allowed within the window.
@@ -166,26 +166,10 @@ pub struct ClientStanding {
     pub full_after_ms: u64,
 }
 
-/// Body of `POST /limits/assume-empty`.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+/// Body of `POST /api/v1/limit-leases/assume-empty`.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AssumedEmpty {
     /// Limits whose clients start at zero.
     pub limits: Vec<String>,
-}
-
-/// Body of an error response.
-#[derive(Debug, Serialize)]
-pub(crate) struct ErrorBody<'a> {
-    pub(crate) error: &'static str,
-    pub(crate) message: &'static str,
-    /// Rooms of this node, after a request for an unknown one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) rooms: Option<&'a [String]>,
-    /// Limits of this node, after a request for an unknown one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) limits: Option<&'a [String]>,
-    /// All mistakes of the request.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) problems: Option<&'a [String]>,
 }

@@ -17,21 +17,18 @@ mod zones;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use anteroom_config::overrides::{Actor, Log};
+use anteroom_config::overrides::Actor;
 use anteroom_room::time::Timestamp;
-use axum::Json;
 use axum::body::to_bytes;
 use axum::extract::{Query, Request, State};
 use axum::http::Method;
 use axum::http::header::{HOST, IF_MATCH};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Map, Value, json};
-use tokio::time::timeout;
 
 use crate::api_error::ApiError;
 use crate::api_state::Inner;
 use crate::command::actor;
-use crate::deadline::COMMAND_TIMEOUT;
 use crate::tokens::Role;
 use envelope::{Refusal, Reply};
 use zones::Zone;
@@ -64,18 +61,6 @@ pub(crate) async fn respond(State(inner): State<Arc<Inner>>, request: Request) -
     match answer(&inner, request).await {
         Ok(reply) => reply.into_response(),
         Err(refusal) => refusal.into_response(),
-    }
-}
-
-/// Returns the audit log of the rooms of the API. It has names and addresses of people.
-pub(crate) async fn log(
-    State(inner): State<Arc<Inner>>,
-    request: Request,
-) -> Result<Json<Log>, ApiError> {
-    actor(&inner, &request, Role::Admin).await?;
-    match timeout(COMMAND_TIMEOUT, inner.api_rooms.log()).await {
-        Ok(Ok(log)) => Ok(Json(log)),
-        _ => Err(ApiError::StoreUnavailable),
     }
 }
 

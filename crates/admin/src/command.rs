@@ -1,5 +1,6 @@
 //! Authentication and body of an operator's command.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anteroom_config::overrides::Actor;
@@ -8,11 +9,11 @@ use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, HeaderName};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use tokio::sync::Semaphore;
 
 use crate::api_error::ApiError;
 use crate::api_state::Inner;
+use crate::hosts::AllowedHosts;
 use crate::serve::Peer;
 use crate::tokens::Role;
 
@@ -36,14 +37,14 @@ pub(crate) fn read<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, ApiE
     if body.trim_ascii().is_empty() {
         return Ok(T::default());
     }
+    parse(body)
+}
+
+/// Parses a body.
+pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
     serde_json::from_slice(body).map_err(|error| ApiError::Malformed {
         error: error.to_string(),
     })
-}
-
-/// Serializes one of our own structs: their keys are strings, and none of their fields can fail.
-pub(crate) fn json(value: &impl serde::Serialize) -> Value {
-    serde_json::to_value(value).expect("structs with string keys always serialize")
 }
 
 /// Delay of the response to a wrong token. It slows guesses down, and no valid token waits.
@@ -86,6 +87,23 @@ pub(crate) fn actor<'a>(
             Err(Refusal::WrongToken) => Err(inner.wrong_tokens.delay().await),
             Err(Refusal::Other(error)) => Err(error),
             Ok(actor) => Ok(actor),
+        }
+    }
+}
+
+/// Checks that a request may read metrics and states: at a loopback address every request may, and
+/// elsewhere one with a token.
+pub(crate) fn check_reader<'a>(
+    inner: &'a Inner,
+    request: &Request,
+) -> impl Future<Output = Result<(), ApiError>> + Send + use<'a> {
+    let hosts = request.extensions().get::<Arc<AllowedHosts>>();
+    let is_open = hosts.is_some_and(|hosts| hosts.is_loopback());
+    let reader = (!is_open).then(|| actor(inner, request, Role::Viewer));
+    async move {
+        match reader {
+            Some(reader) => reader.await.map(drop),
+            None => Ok(()),
         }
     }
 }

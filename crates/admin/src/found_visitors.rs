@@ -8,8 +8,8 @@ use anteroom_room::room::find::Known;
 use anteroom_room::visitor_code::VisitorCode;
 use serde::{Deserialize, Serialize};
 
-/// Body of `GET /rooms/{name}/visitors/{code}`.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+/// Body of `GET /api/v1/rooms/{name}/visitors/{code}`.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FoundVisitors {
     /// Name of the room.
@@ -21,7 +21,7 @@ pub struct FoundVisitors {
 }
 
 /// Visitor as the node knows it.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct FoundVisitor {
     /// Whole id, as in the header `Anteroom-Visitor`.
@@ -32,7 +32,7 @@ pub struct FoundVisitor {
 }
 
 /// State of a visitor as the node knows it. Times are in RFC 3339.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(
     tag = "state",
     rename_all = "camelCase",

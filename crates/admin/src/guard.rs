@@ -97,7 +97,7 @@ mod tests {
     #[test]
     fn the_longest_path_passes() {
         let name = "n".repeat(64);
-        check(&format!("/rooms/{name}/state"), &[], "", None);
+        check(&format!("/api/v1/rooms/{name}/state"), &[], "", None);
         let long = format!("/?{}", "q".repeat(TARGET_BYTES_MAX - 1));
         check(&long, &[], "", Some(ApiError::PathTooLong));
         check(&long[..TARGET_BYTES_MAX], &[], "", None);

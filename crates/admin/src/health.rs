@@ -139,7 +139,7 @@ fn trouble(room: &str, stats: &RoomStats, clocks: Clocks) -> Option<RoomTrouble>
 
 /// Explains why a ledger grants nothing before `at`, and what ends that.
 fn closed(room: &str, by: Option<ClosedBy>, at: &str) -> String {
-    let command = format!("`anteroom room {room} assume-empty`");
+    let command = format!("`anteroom room assume-empty {room}`");
     match by {
         Some(ClosedBy::MissingReports(missing)) => format!(
             "the store came back as another server; nodes or data centers that have not reported \
@@ -248,7 +248,7 @@ mod tests {
                 "recovering",
                 false,
                 "the ledger lost its memory and grants nothing before 2023-09-11T11:47:00Z; if \
-                 nobody is active, `anteroom room shop assume-empty` shortens that",
+                 nobody is active, `anteroom room assume-empty shop` shortens that",
             )),
         );
     }

@@ -24,6 +24,11 @@ impl AllowedHosts {
         Self { own, names }
     }
 
+    /// Whether the listener is at a loopback address, so that only this machine reaches it.
+    pub(crate) fn is_loopback(&self) -> bool {
+        self.own.is_loopback()
+    }
+
     /// Whether a request may have this `Host`. A request without one is allowed, because browsers
     /// always send it. Only a loopback address has names that we can know; another address is
     /// checked if names were given.

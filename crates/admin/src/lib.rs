@@ -8,6 +8,7 @@
 mod api_error;
 pub mod api_rooms;
 mod api_state;
+mod api_v1;
 mod bodies;
 pub mod client;
 mod client_v4;
@@ -20,14 +21,14 @@ mod found_visitors;
 mod guard;
 mod health;
 mod hosts;
-mod limits;
+mod known_rooms;
 mod metrics;
 pub mod overrides;
 mod probes;
-mod room_commands;
 mod serve;
 mod tokens;
 
+pub use api_v1::document as openapi_document;
 pub use bodies::{
     AssumedEmpty, ClientStanding, ClockTrouble, ConnectionTrouble, Health, LimitTrouble, Liveness,
     Readiness, RoomStates, RoomTrouble, SiteState,

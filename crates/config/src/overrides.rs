@@ -60,7 +60,7 @@ pub struct Pause {
 }
 
 /// Operator who makes a change.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Actor {
     /// Name of the token that authorised the change.
@@ -73,7 +73,7 @@ pub struct Actor {
 }
 
 /// One change.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Entry {
     /// Version that the change made.
@@ -112,7 +112,7 @@ impl Entry {
 }
 
 /// Change of one value.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct Change {
     /// Key.
     pub key: String,

@@ -12,6 +12,8 @@ use http::{Method, Request, StatusCode};
 use http_body_util::Full;
 use serde_json::Value;
 
+use crate::api_error::FORBIDDEN;
+use crate::api_v1::PREFIX;
 use crate::client::http::{NOT_OURS, send};
 
 /// Maximum bytes read from a token file, more than any token.
@@ -28,10 +30,9 @@ pub(crate) const EXIT_THIS_NODE_ONLY: u8 = 3;
 #[derive(Clone)]
 pub(crate) struct OperatorRequest {
     pub(crate) method: Method,
-    /// Path without the leading slash, such as `rooms/shop/set`.
+    /// Path below the prefix, without a slash before it, such as `rooms/shop/set`.
     pub(crate) path: String,
     pub(crate) body: Option<Value>,
-    pub(crate) needs_token: bool,
 }
 
 /// Response of the gateway, as JSON.
@@ -50,14 +51,13 @@ pub(crate) async fn execute(
     command: OperatorRequest,
     token_file: &Path,
 ) -> anyhow::Result<OperatorReply> {
-    let url = format!("http://{admin}/{}", command.path);
-    let mut request = Request::builder().method(command.method).uri(url);
-    if command.needs_token {
-        let token = token(token_file)?;
-        request = request
-            .header("authorization", format!("Bearer {token}"))
-            .header("anteroom-operator", user());
-    }
+    let url = format!("http://{admin}{PREFIX}/{}", command.path);
+    let token = token(token_file)?;
+    let request = Request::builder()
+        .method(command.method)
+        .uri(url)
+        .header("authorization", format!("Bearer {token}"))
+        .header("anteroom-operator", user());
     let body = command.body.map(|body| Bytes::from(body.to_string()));
     let request = request
         .body(Full::new(body.unwrap_or_default()))
@@ -70,7 +70,10 @@ pub(crate) async fn execute(
     if status.is_success() {
         return Ok(OperatorReply::Done(reply));
     }
-    if status == StatusCode::UNPROCESSABLE_ENTITY {
+    let is_not_allowed = status == StatusCode::UNPROCESSABLE_ENTITY
+        || status == StatusCode::PRECONDITION_FAILED
+        || reply["error"] == FORBIDDEN;
+    if is_not_allowed {
         return Ok(OperatorReply::NotAllowed(reply));
     }
     let message = reply["message"]
@@ -81,7 +84,9 @@ pub(crate) async fn execute(
         anyhow::bail!("{message}; the one in {file} is not valid there (--token-file)");
     }
     let details = |key: &str| {
-        let details = reply[key].as_array()?.iter().filter_map(Value::as_str);
+        let details = reply[key].as_array()?.iter();
+        let details =
+            details.filter_map(|detail| detail.as_str().or_else(|| detail["message"].as_str()));
         Some(details.collect::<Vec<_>>().join(", "))
     };
     if let Some(names) = details("rooms").or_else(|| details("limits")) {
@@ -94,7 +99,7 @@ pub(crate) async fn execute(
 }
 
 /// Reads the first token in a file.
-fn token(file: &Path) -> anyhow::Result<String> {
+pub(crate) fn token(file: &Path) -> anyhow::Result<String> {
     use std::io::Read as _;
     let mut text = String::new();
     let read = fs::File::open(file)

@@ -141,7 +141,6 @@ impl ClientOptions {
             method: Method::POST,
             path: format!("limits/{}/{path}", self.name),
             body: Some(Value::Object(body)),
-            needs_token: true,
         })
     }
 }
@@ -153,7 +152,6 @@ impl LimitsCommand {
             method: Method::GET,
             path,
             body: None,
-            needs_token: true,
         };
         Ok(match self {
             Self::Set {
@@ -180,9 +178,8 @@ impl LimitsCommand {
             Self::List { limit: Some(limit) } => get(format!("limits/{limit}")),
             Self::AssumeEmpty => OperatorRequest {
                 method: Method::POST,
-                path: "limits/assume-empty".to_owned(),
+                path: "limit-leases/assume-empty".to_owned(),
                 body: Some(json!({})),
-                needs_token: true,
             },
             Self::Audit => get("audit/limits".to_owned()),
         })
@@ -281,6 +278,5 @@ mod tests {
         assert_eq!(request.path, "limits/api/set");
         let body = json!({ "key": ["gold"], "limit": "500/min", "burst": 20, "queue": 0 });
         assert_eq!(request.body, Some(body));
-        assert!(request.needs_token);
     }
 }

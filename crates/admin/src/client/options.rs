@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 /// Default token file: the one of a gateway that was started in this folder without `--data`.
-const TOKEN_FILE: &str = "anteroom-data/admin-token";
+pub(crate) const TOKEN_FILE: &str = "anteroom-data/admin-token";
 
 /// Parses an admin address: as `serve --admin` takes it, or as a browser shows it.
 pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {

@@ -1,16 +1,18 @@
-//! `anteroom room NAME ...`: overrides and commands of a running room.
+//! `anteroom room ...`: rooms and events over the API, and overrides of running rooms.
 //!
 //! This module turns arguments into a request and the response into text; the gateway decides.
 //! Changes need the token in the gateway's data folder, or one from its `admin_token_file`.
 
 mod text;
 
+use std::fs;
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
-use anteroom_config::RoomName;
 use anteroom_config::overrides::{Log, RoomOverridesView};
+use anteroom_config::{EventName, RoomName};
 use anteroom_room::visitor_code::VisitorCode;
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
@@ -18,6 +20,7 @@ use futures_util::future::join_all;
 use http::Method;
 use serde_json::{Map, Value, json};
 
+use crate::api_v1::{RoomDocument, RoomDocuments};
 use crate::client::commands::{
     EXIT_FAILED, EXIT_NOT_ALLOWED, EXIT_THIS_NODE_ONLY, OperatorReply, OperatorRequest, execute,
 };
@@ -26,16 +29,16 @@ use crate::client::options::{ADMIN, Connection, address};
 use crate::client::text as common;
 use crate::found_visitors::FoundVisitors;
 
+/// Word for no value.
+const NONE: &str = "none";
+
 /// Flags of `anteroom room`.
 #[derive(Args, Clone, Debug)]
 pub struct RoomOptions {
-    /// Name of the room
-    #[arg(value_parser = room_name)]
-    name: RoomName,
     #[command(subcommand)]
     command: RoomCommand,
-    /// Admin address of the gateway; any node will do. Several times: the command goes to each of
-    /// these nodes, even if one does not respond
+    /// Admin address of the gateway; any node will do. Several times: a command about what runs
+    /// goes to each of these nodes, even if one does not respond
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -48,9 +51,19 @@ pub struct RoomOptions {
     connection: Connection,
 }
 
+/// Room of a command.
+#[derive(Args, Clone, Debug)]
+struct RoomArgument {
+    /// Name of the room
+    #[arg(value_name = "ROOM", value_parser = room_name)]
+    name: RoomName,
+}
+
 /// Scope of a command.
-#[derive(Args, Clone, Copy, Debug)]
+#[derive(Args, Clone, Debug)]
 struct NodeOptions {
+    #[command(flatten)]
+    room: RoomArgument,
     /// Skip the store: this node obeys at once, all others as soon as the store replies
     #[arg(long)]
     this_node: bool,
@@ -59,10 +72,33 @@ struct NodeOptions {
 /// Subcommand of `anteroom room`.
 #[derive(Clone, Debug, Subcommand)]
 enum RoomCommand {
+    /// Print all rooms, those of the file and those of the API
+    List,
+    /// Create a room, which all nodes serve within two seconds
+    Create {
+        #[command(flatten)]
+        room: RoomArgument,
+        #[command(flatten)]
+        content: ContentOptions,
+    },
+    /// Change keys of a room that was created over the API
+    Edit {
+        #[command(flatten)]
+        room: RoomArgument,
+        #[command(flatten)]
+        content: ContentOptions,
+    },
+    /// Delete a room that was created over the API, if nobody waits or it is suspended
+    Delete(RoomArgument),
+    /// Create, change and delete events of a room that was created over the API
+    #[command(subcommand)]
+    Event(EventCommand),
     /// Print the values in force, and which of them an operator set
-    Show,
+    Show(RoomArgument),
     /// Set keys of the configuration, such as total_active_users=300; they win until `reset`
     Set {
+        #[command(flatten)]
+        room: RoomArgument,
         /// Keys and values as in the file, without quotes. Write `none` for no value:
         /// `opens_at=none` removes the opening time
         #[arg(required = true, value_name = "KEY=VALUE")]
@@ -70,11 +106,11 @@ enum RoomCommand {
     },
     /// Admit nobody new, and say so on the page; active visitors stay
     Pause {
+        #[command(flatten)]
+        node: NodeOptions,
         /// Reason, and the time of the next update
         #[arg(long, value_name = "TEXT")]
         message: Option<String>,
-        #[command(flatten)]
-        node: NodeOptions,
     },
     /// End a pause: everything is as it was before it
     Resume(NodeOptions),
@@ -84,13 +120,15 @@ enum RoomCommand {
     Open(NodeOptions),
     /// Put a message on the page; an empty one removes it
     Message {
-        /// One line of plain text
-        text: String,
         #[command(flatten)]
         node: NodeOptions,
+        /// One line of plain text
+        text: String,
     },
     /// Return to the value of the file: a key, `message` or `pause`; without one, everything
     Reset {
+        #[command(flatten)]
+        room: RoomArgument,
         /// Key of the configuration, `message` or `pause`
         key: Option<String>,
     },
@@ -99,54 +137,169 @@ enum RoomCommand {
     /// After such a loss a room admits nobody until all earlier leases have ended; `status` shows
     /// DEGRADED: recovering. Use this command if you know that nobody is active, or accept more
     /// active visitors than the limit for the length of a session.
-    AssumeEmpty,
+    AssumeEmpty(RoomArgument),
     /// Print what the node knows of the visitor with a code, who waits or is active
     ///
     /// The waiting page shows its visitor the code. Only the visitor has its ticket. So a node
     /// knows visitors who wait and polled there lately, and seats that it gave or extended itself.
     /// Name every node with --admin.
     Find {
+        #[command(flatten)]
+        room: RoomArgument,
         /// Code as on the visitor's page, such as 3F9A-12C4
         #[arg(value_parser = str::parse::<VisitorCode>)]
         code: VisitorCode,
     },
     /// Print who changed what, and when
-    Audit,
+    Audit(RoomArgument),
+}
+
+/// What a room of the API is to be.
+#[derive(Args, Clone, Debug)]
+struct ContentOptions {
+    /// Keys and values of [[room]] as in the file, without quotes; lists and tables as JSON. Write
+    /// `none` to return to the default of a key
+    #[arg(value_name = "KEY=VALUE")]
+    values: Vec<String>,
+    /// Site that serves the room [default: the one that serves its host]
+    #[arg(long, value_name = "NAME")]
+    site: Option<String>,
+    /// Description for operators
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// Template of the waiting page, as custom_page_html
+    #[arg(long, value_name = "FILE")]
+    page: Option<PathBuf>,
+    /// Bypass rule in CEL; several times, in order. They replace the rules that the room has
+    #[arg(long, value_name = "CEL")]
+    rule: Vec<String>,
+}
+
+/// Subcommand of `anteroom room event`.
+#[derive(Clone, Debug, Subcommand)]
+enum EventCommand {
+    /// Print the events of a room, of the file or of the API
+    List(RoomArgument),
+    /// Schedule an event
+    Create(EventContent),
+    /// Change an event; it cannot start at another time once it has started
+    Edit(EventContent),
+    /// Delete an event
+    Delete(EventArgument),
+}
+
+/// Event of a command.
+#[derive(Args, Clone, Debug)]
+struct EventArgument {
+    #[command(flatten)]
+    room: RoomArgument,
+    /// Name of the event
+    #[arg(value_name = "EVENT", value_parser = event_name)]
+    event: String,
+}
+
+/// What an event is to be.
+#[derive(Args, Clone, Debug)]
+struct EventContent {
+    #[command(flatten)]
+    event: EventArgument,
+    /// Keys and values of [[room.event]], such as event_start_time=2030-01-31T10:00:00+01:00
+    #[arg(required = true, value_name = "KEY=VALUE")]
+    values: Vec<String>,
+}
+
+impl ContentOptions {
+    fn body(&self) -> anyhow::Result<Map<String, Value>> {
+        let mut values = content(&self.values)?;
+        if let Some(page) = &self.page {
+            let html = fs::read_to_string(page)
+                .with_context(|| format!("cannot read the page in {}", page.display()))?;
+            values.insert("custom_page_html".to_owned(), html.into());
+        }
+        let mut body = Map::new();
+        let texts = [("site", &self.site), ("description", &self.description)];
+        for (key, text) in texts {
+            body.extend(text.as_ref().map(|text| (key.to_owned(), json!(text))));
+        }
+        if !self.rule.is_empty() {
+            let rules = self.rule.iter().map(|rule| json!({ "expression": rule }));
+            body.insert("rules".to_owned(), rules.collect());
+        }
+        if !values.is_empty() {
+            body.insert("values".to_owned(), values.into());
+        }
+        anyhow::ensure!(!body.is_empty(), "nothing to write; give KEY=VALUE");
+        Ok(body)
+    }
+}
+
+/// Returns a request with a token.
+fn request(method: Method, path: String, body: Option<Value>) -> OperatorRequest {
+    OperatorRequest { method, path, body }
+}
+
+impl EventCommand {
+    fn request(&self) -> anyhow::Result<OperatorRequest> {
+        let path =
+            |event: &EventArgument| format!("rooms/{}/events/{}", event.room.name, event.event);
+        Ok(match self {
+            Self::List(room) => request(Method::GET, format!("rooms/{}", room.name), None),
+            Self::Create(EventContent { event, values }) => {
+                let mut values = content(values)?;
+                values.insert("name".to_owned(), event.event.as_str().into());
+                let path = format!("rooms/{}/events", event.room.name);
+                request(Method::POST, path, Some(values.into()))
+            }
+            Self::Edit(EventContent { event, values }) => {
+                let body = content(values)?.into();
+                request(Method::PATCH, path(event), Some(body))
+            }
+            Self::Delete(event) => request(Method::DELETE, path(event), None),
+        })
+    }
 }
 
 impl RoomCommand {
     /// Returns the request for the gateway.
-    fn request(&self, room: &RoomName) -> anyhow::Result<OperatorRequest> {
-        let post = |path: &str, body| OperatorRequest {
-            method: Method::POST,
-            path: format!("rooms/{room}/{path}"),
-            body: Some(body),
-            needs_token: true,
+    fn request(&self) -> anyhow::Result<OperatorRequest> {
+        let post = |room: &RoomArgument, path: &str, body| {
+            let path = format!("rooms/{}/{path}", room.name);
+            request(Method::POST, path, Some(body))
         };
-        let get = |path: &str, needs_token| OperatorRequest {
-            method: Method::GET,
-            path: format!("rooms/{room}/{path}"),
-            body: None,
-            needs_token,
+        let get = |room: &RoomArgument, path: &str| {
+            request(Method::GET, format!("rooms/{}/{path}", room.name), None)
         };
-        let post_to = |path, mut body: Value| {
-            if self.is_for_this_node() {
+        let post_to = |node: &NodeOptions, path, mut body: Value| {
+            if node.this_node {
                 body["thisNode"] = true.into();
             }
-            post(path, body)
+            post(&node.room, path, body)
         };
         Ok(match self {
-            Self::Show => get("settings", false),
-            Self::Audit => get("audit", true),
-            Self::Find { code } => get(&format!("visitors/{code}"), true),
-            Self::Set { values } => post("set", Value::Object(typed(values)?)),
-            Self::Pause { message, .. } => post_to("pause", json!({ "message": message })),
-            Self::Resume(_) => post_to("resume", json!({})),
-            Self::QueueAll(_) => post_to("queue-all", json!({})),
-            Self::Open(_) => post_to("open", json!({})),
-            Self::Message { text, .. } => post_to("message", json!({ "message": text })),
-            Self::Reset { key } => post("reset", json!({ "key": key })),
-            Self::AssumeEmpty => post("assume-empty", json!({})),
+            Self::List => request(Method::GET, "rooms".to_owned(), None),
+            Self::Create { room, content } => {
+                let mut body = content.body()?;
+                let values = body.entry("values").or_insert_with(|| json!({}));
+                values["name"] = room.name.as_str().into();
+                request(Method::POST, "rooms".to_owned(), Some(body.into()))
+            }
+            Self::Edit { room, content } => {
+                let path = format!("rooms/{}", room.name);
+                request(Method::PATCH, path, Some(content.body()?.into()))
+            }
+            Self::Delete(room) => request(Method::DELETE, format!("rooms/{}", room.name), None),
+            Self::Event(event) => event.request()?,
+            Self::Show(room) => get(room, "settings"),
+            Self::Audit(room) => get(room, "audit"),
+            Self::Find { room, code } => get(room, &format!("visitors/{code}")),
+            Self::Set { room, values } => post(room, "set", Value::Object(typed(values)?)),
+            Self::Pause { node, message } => post_to(node, "pause", json!({ "message": message })),
+            Self::Resume(node) => post_to(node, "resume", json!({})),
+            Self::QueueAll(node) => post_to(node, "queue-all", json!({})),
+            Self::Open(node) => post_to(node, "open", json!({})),
+            Self::Message { node, text } => post_to(node, "message", json!({ "message": text })),
+            Self::Reset { room, key } => post(room, "reset", json!({ "key": key })),
+            Self::AssumeEmpty(room) => post(room, "assume-empty", json!({})),
         })
     }
 
@@ -160,6 +313,47 @@ impl RoomCommand {
             _ => false,
         }
     }
+
+    /// Whether the command is about the record of all nodes, so that one of them is enough.
+    fn is_for_any_node(&self) -> bool {
+        matches!(
+            self,
+            Self::List | Self::Create { .. } | Self::Edit { .. } | Self::Delete(_) | Self::Event(_)
+        )
+    }
+
+    /// Returns what the command is about, for errors.
+    fn about(&self) -> String {
+        let room = match self {
+            Self::List => return "rooms".to_owned(),
+            Self::Create { room, .. }
+            | Self::Edit { room, .. }
+            | Self::Delete(room)
+            | Self::Show(room)
+            | Self::Set { room, .. }
+            | Self::Reset { room, .. }
+            | Self::AssumeEmpty(room)
+            | Self::Find { room, .. }
+            | Self::Audit(room)
+            | Self::Event(EventCommand::List(room)) => room,
+            Self::Pause { node, .. }
+            | Self::Resume(node)
+            | Self::QueueAll(node)
+            | Self::Open(node)
+            | Self::Message { node, .. } => &node.room,
+            Self::Event(EventCommand::Create(content) | EventCommand::Edit(content)) => {
+                &content.event.room
+            }
+            Self::Event(EventCommand::Delete(event)) => &event.room,
+        };
+        format!("room {}", room.name)
+    }
+}
+
+/// Parses the name of an event. Any other text could form another path of the admin API.
+fn event_name(text: &str) -> Result<String, String> {
+    let name = EventName::new(text).map(|name| name.to_string());
+    name.ok_or_else(|| "an event's name is 1 to 64 of A-Z a-z 0-9 - _".to_owned())
 }
 
 /// Parses the name of a room. Any other text could form another path of the admin API.
@@ -181,10 +375,15 @@ pub async fn run(
     out: &mut impl Write,
     err: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
-    let request = options.command.request(&options.name)?;
+    let request = options.command.request()?;
+    let is_too_many = options.command.is_for_any_node() && options.admin.len() > 1;
+    anyhow::ensure!(
+        !is_too_many,
+        "this command is for all nodes at once: name one of them with --admin"
+    );
     let requests = options.admin.iter().map(async |admin| {
         let reply = execute(*admin, request.clone(), &options.connection.token_file).await;
-        reply.with_context(|| format!("room {} at {admin}", options.name))
+        reply.with_context(|| format!("{} at {admin}", options.command.about()))
     });
     let mut replies = join_all(requests).await;
     if replies.len() > 1 {
@@ -258,14 +457,23 @@ fn exit_code(command: &RoomCommand, reply: &OperatorReply) -> u8 {
 
 fn render(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
     Ok(match &options.command {
-        RoomCommand::AssumeEmpty => {
-            text::assumed_empty(options.name.as_str(), body["reopensAt"].is_null())
+        RoomCommand::List => {
+            text::rooms(&serde_json::from_value::<RoomDocuments>(body).context(NOT_OURS)?)
         }
-        RoomCommand::Audit => common::log(&serde_json::from_value::<Log>(body).context(NOT_OURS)?),
+        RoomCommand::Create { .. } | RoomCommand::Edit { .. } | RoomCommand::Event(_) => {
+            text::room(&serde_json::from_value::<RoomDocument>(body).context(NOT_OURS)?)
+        }
+        RoomCommand::Delete(room) => format!("room {}: deleted\n", room.name),
+        RoomCommand::AssumeEmpty(room) => {
+            text::assumed_empty(room.name.as_str(), body["reopensAt"].is_null())
+        }
+        RoomCommand::Audit(_) => {
+            common::log(&serde_json::from_value::<Log>(body).context(NOT_OURS)?)
+        }
         RoomCommand::Find { .. } => {
             text::found(&serde_json::from_value::<FoundVisitors>(body).context(NOT_OURS)?)
         }
-        RoomCommand::Show => {
+        RoomCommand::Show(_) => {
             text::shown(&serde_json::from_value::<RoomOverridesView>(body).context(NOT_OURS)?)
         }
         _ => text::short(&serde_json::from_value::<RoomOverridesView>(body).context(NOT_OURS)?),
@@ -275,10 +483,10 @@ fn render(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
 /// Formats a reply as one line after a command, for the name of a node in front of it.
 fn render_short(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
     Ok(match &options.command {
-        RoomCommand::AssumeEmpty
-        | RoomCommand::Audit
+        RoomCommand::AssumeEmpty(_)
+        | RoomCommand::Audit(_)
         | RoomCommand::Find { .. }
-        | RoomCommand::Show => {
+        | RoomCommand::Show(_) => {
             format!("\n{}", render(options, body)?)
         }
         _ => text::line(&serde_json::from_value::<RoomOverridesView>(body).context(NOT_OURS)?),
@@ -307,6 +515,25 @@ fn typed(words: &[String]) -> anyhow::Result<Map<String, Value>> {
         }
     }
     anyhow::ensure!(mistakes.is_empty(), "{}", mistakes.join("; "));
+    Ok(values)
+}
+
+/// Converts `key=value` arguments to JSON, as for an override. Lists and tables are JSON already,
+/// and `none` removes a key.
+fn content(words: &[String]) -> anyhow::Result<Map<String, Value>> {
+    let mut values = typed(words)?;
+    for value in values.values_mut() {
+        let Some(text) = value.as_str() else {
+            continue;
+        };
+        if text == NONE {
+            *value = Value::Null;
+        } else if text.starts_with(['[', '{'])
+            && let Ok(parsed) = serde_json::from_str(text)
+        {
+            *value = parsed;
+        }
+    }
     Ok(values)
 }
 
@@ -350,6 +577,21 @@ mod tests {
             "queueing_method": "",
             "a": "b=c",
             "list": "[1]",
+        });
+        assert_eq!(Value::Object(found.unwrap()), expected);
+    }
+
+    #[test]
+    fn lists_and_tables_of_a_room_are_json() {
+        let found = content(&words(&[
+            "additional_routes=[{\"host\": \"b.example\"}]",
+            "path=none",
+            "cookie_suffix=[x",
+        ]));
+        let expected = json!({
+            "additional_routes": [{ "host": "b.example" }],
+            "path": null,
+            "cookie_suffix": "[x",
         });
         assert_eq!(Value::Object(found.unwrap()), expected);
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::{ClockTrouble, ConnectionTrouble, LimitTrouble, Readiness, RoomStates, SiteState};
@@ -13,11 +14,14 @@ use bytes::Bytes;
 use clap::Args;
 use futures_util::future::join_all;
 use http::Request;
+use http::header::AUTHORIZATION;
 use http_body_util::Full;
 use serde_json::Value;
 
+use crate::api_v1::PREFIX;
+use crate::client::commands::token;
 use crate::client::http::{NOT_OURS, send};
-use crate::client::options::{ADMIN, address};
+use crate::client::options::{ADMIN, TOKEN_FILE, address};
 use crate::client::text::{STRING, printable};
 
 /// Flags of `anteroom status`.
@@ -35,6 +39,15 @@ pub struct StatusOptions {
     /// Print the gateway's response as JSON; with several gateways, one line each
     #[arg(long)]
     json: bool,
+    /// A file with a token: `admin-token` in the gateway's data folder, or your own. Needed unless
+    /// the address is a loopback address
+    #[arg(
+        long,
+        value_name = "FILE",
+        default_value = TOKEN_FILE,
+        env = "ANTEROOM_TOKEN_FILE"
+    )]
+    token_file: PathBuf,
     /// Check only whether visitors may be sent there; exit code 1 if not
     #[arg(long)]
     ready: bool,
@@ -107,8 +120,8 @@ async fn query(admin: SocketAddr, options: &StatusOptions) -> anyhow::Result<Nod
     if options.ready {
         return readiness(admin, options.json).await;
     }
-    let address = format!("http://{admin}/rooms");
-    let body = fetch(admin)
+    let address = format!("http://{admin}{PREFIX}/state");
+    let body = fetch(admin, &options.token_file)
         .await
         .with_context(|| format!("cannot query {address}"))?;
     let states: RoomStates = serde_json::from_slice(&body)
@@ -156,8 +169,14 @@ async fn readiness(admin: SocketAddr, json: bool) -> anyhow::Result<NodeReply> {
     })
 }
 
-async fn fetch(admin: SocketAddr) -> anyhow::Result<Bytes> {
-    let request = Request::get(format!("http://{admin}/rooms")).body(Full::default())?;
+async fn fetch(admin: SocketAddr, token_file: &Path) -> anyhow::Result<Bytes> {
+    let mut request = Request::get(format!("http://{admin}{PREFIX}/state"));
+    // At a loopback address, states need no token.
+    if !admin.ip().is_loopback() {
+        let token = format!("Bearer {}", token(token_file)?);
+        request = request.header(AUTHORIZATION, token);
+    }
+    let request = request.body(Full::default())?;
     let (status, body) = send(admin, request).await?;
     anyhow::ensure!(status.is_success(), "the gateway responded with {status}");
     Ok(body)
@@ -208,7 +227,7 @@ fn differences(nodes: &[(SocketAddr, RoomStates)]) -> String {
 fn journal_lost(loss: Option<&str>) -> String {
     let line = |loss| {
         format!(
-            "journal: {loss}; if nobody is active, `anteroom room NAME assume-empty` lets a room \
+            "journal: {loss}; if nobody is active, `anteroom room assume-empty NAME` lets a room \
              admit at once\n"
         )
     };

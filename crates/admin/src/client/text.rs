@@ -57,7 +57,9 @@ fn line(entry: &Entry) -> String {
 /// Formats all problems of a rejected command, one per line.
 pub(crate) fn problems(reply: &Value) -> String {
     let problems = reply["problems"].as_array().cloned().unwrap_or_default();
-    let lines = problems.iter().filter_map(Value::as_str);
+    let lines = problems
+        .iter()
+        .filter_map(|problem| problem["message"].as_str());
     let mut text: String = lines
         .map(|line| format!("error: {}\n", printable(line)))
         .collect();

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use crate::api_error::ApiError;
 use crate::api_rooms::{RoomChangeError, RoomRefusal};
+use crate::api_v1::pointer;
 
 /// No such room, event, rule or zone.
 const NOT_FOUND: u32 = 1001;
@@ -161,24 +162,6 @@ impl Mistakes {
     }
 }
 
-/// Returns the JSON pointer of a key, such as `/additional_routes/0/host`.
-fn pointer(key: &str) -> String {
-    let mut pointer = String::new();
-    for step in key.split('.') {
-        let (name, indices) = step.split_once('[').unwrap_or((step, ""));
-        pointer.push('/');
-        pointer.push_str(name);
-        // The file counts from 1, JSON from 0.
-        for index in indices
-            .split(['[', ']'])
-            .filter_map(|text| text.parse::<usize>().ok())
-        {
-            pointer.push_str(&format!("/{}", index.saturating_sub(1)));
-        }
-    }
-    pointer
-}
-
 /// Returns the mistakes of problems, without the name of the room. `prefix` is the path of the part
 /// that the client sent.
 pub(super) fn mistakes(problems: Vec<Problem>, prefix: &str) -> Mistakes {
@@ -272,18 +255,5 @@ impl IntoResponse for Refusal {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
         response
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_of_the_file_become_json_pointers() {
-        let check = |key: &str, expected: &str| assert_eq!(pointer(key), expected);
-        check("host", "/host");
-        check("additional_routes[2].host", "/additional_routes/1/host");
-        check("cookie_attributes.secure", "/cookie_attributes/secure");
     }
 }

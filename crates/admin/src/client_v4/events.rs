@@ -2,7 +2,7 @@
 
 use anteroom_config::api_rooms::{ApiEvent, ApiRoom};
 use anteroom_config::time_text::rfc3339_millis;
-use anteroom_config::{PageTemplate, RoomConfig, RoomEvent, duration, words};
+use anteroom_config::{RoomConfig, RoomEvent};
 use anteroom_room::event::EventTimes;
 use anteroom_room::time::Timestamp;
 use axum::http::Method;
@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 
 use super::envelope::{Mistakes, Refusal, Reply};
 use super::fields::{self, Found, Values};
-use super::rooms::{Room, change_room};
-use super::zones::{id_of, random_id};
+use super::rooms::{change_room, new_id};
 use super::{Answer, Call};
 use crate::api_rooms::RoomRefusal;
+use crate::known_rooms::Room;
 
 /// Fields that a new event needs.
 const REQUIRED: [&str; 3] = ["name", "event_start_time", "event_end_time"];
@@ -39,48 +39,6 @@ pub(super) fn next(config: &RoomConfig, now: Timestamp) -> Option<EventTimes> {
     ahead
         .map(|event| event.times)
         .min_by_key(|times| times.starts_at)
-}
-
-/// Returns the events of a room of the file.
-pub(super) fn of_file(config: &RoomConfig) -> Vec<ApiEvent> {
-    let event = |event: &RoomEvent| {
-        let values = &event.values;
-        let template = match &values.template {
-            Some(PageTemplate::Html(html)) => Some(html.as_str()),
-            _ => None,
-        };
-        let limits = values.limits;
-        let times = &event.times;
-        let prequeue = (times.prequeue_at < times.starts_at).then_some(times.prequeue_at);
-        let written = json!({
-            "name": event.name.as_str(),
-            "description": event.description,
-            "suspended": event.is_suspended,
-            "event_start_time": rfc3339_millis(times.starts_at),
-            "event_end_time": times.ends_at.map(rfc3339_millis),
-            "prequeue_start_time": prequeue.map(rfc3339_millis),
-            "shuffle_at_event_start": event.is_shuffled,
-            "new_users_per_minute": limits.map(|limits| limits.new_users_per_minute),
-            "total_active_users": limits.map(|limits| limits.total_active_users),
-            "session_duration": values.session_duration.map(duration::text),
-            "disable_session_renewal": values.session_renewal.map(|renewal| !renewal),
-            "queueing_method": values.queueing_method.map(words::queueing_method),
-            "custom_page_html": template,
-        });
-        let written = match written {
-            Value::Object(written) => written,
-            _ => Map::new(),
-        };
-        ApiEvent {
-            id: id_of("event", &format!("{}/{}", config.id, event.name)),
-            values: written
-                .into_iter()
-                .filter(|(_, value)| !value.is_null())
-                .collect(),
-            ..ApiEvent::default()
-        }
-    };
-    config.events.iter().map(event).collect()
 }
 
 /// Returns the id of an event of this name.
@@ -133,7 +91,7 @@ fn check_required(body: &Map<String, Value>, mistakes: &mut Mistakes) {
 async fn create(call: &Call<'_>, room: &Room) -> Answer {
     let body = call.object()?;
     let mut event = ApiEvent {
-        id: random_id()?,
+        id: new_id()?,
         ..ApiEvent::default()
     };
     let mut found = read(body, &mut event);

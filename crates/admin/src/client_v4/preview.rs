@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::envelope::{Mistakes, Refusal, Reply};
-use super::zones::random_id;
+use super::rooms::new_id;
 use super::{Answer, Call};
 use crate::api_error::ApiError;
 use crate::api_state::Inner;
@@ -79,7 +79,7 @@ pub(super) fn create(call: &Call<'_>) -> Answer {
         }
     }
     mistakes.check()?;
-    let id = random_id()?;
+    let id = new_id()?;
     let url = format!("http://{}/preview/{id}", call.host);
     call.inner.previews.add(id, html.to_owned());
     Ok(Reply::of(json!({ "preview_url": url })))

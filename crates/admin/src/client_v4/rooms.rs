@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_config::api_rooms::{ApiRoom, ApiRoomEntry, ApiRooms};
+use anteroom_config::RoomId;
+use anteroom_config::api_rooms::{ApiRoom, ApiRooms};
 use anteroom_config::overrides::OperatorCommand;
 use anteroom_config::time_text::rfc3339_millis;
-use anteroom_config::words;
-use anteroom_config::{Config, RoomConfig, RoomId, RoomOrigins};
 use anteroom_node::{RoomCommandError, RoomHandle};
 use anteroom_room::event::EventPhase;
 use anteroom_room::time::Timestamp;
@@ -18,188 +17,58 @@ use tokio::time::timeout;
 
 use super::envelope::{self, Refusal, Reply};
 use super::fields::{self, Found, Values};
-use super::zones::{Zone, id_of, random_id};
-use super::{Answer, Call, events, rules};
+use super::zones::Zone;
+use super::{Answer, Call, events};
 use crate::api_error::ApiError;
 use crate::api_rooms::{Edit, RoomRefusal};
+use crate::known_rooms::{self, From, Room, RoomEdit, repeated};
 
-/// Time within which an equal room is the one that was just made: clients repeat a POST whose
-/// response was lost.
-const REPEATED_WITHIN_MS: u64 = 60_000;
 /// Key that two fields set.
 const SESSION_DURATION: &str = "session_duration";
 /// Longest wait for an override of a room of the file.
 const OVERRIDE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Room that a path names.
-pub(super) struct Room {
-    /// Id on the wire.
-    pub(super) wire_id: String,
-    pub(super) id: RoomId,
-    pub(super) from: From,
-    /// Configuration; `None` if it is not served.
-    pub(super) config: Option<RoomConfig>,
-    /// Site of its zone.
-    site: String,
-}
-
-/// Origin of a room.
-pub(super) enum From {
-    File,
-    Api(Box<ApiRoomEntry>),
-}
-
-impl Room {
-    /// Returns the room as the API has it; one of the file as if it were made here.
-    pub(super) fn content(&self) -> ApiRoom {
-        match (&self.from, &self.config) {
-            (From::Api(entry), _) => entry.room.clone().unwrap_or_default(),
-            (From::File, Some(config)) => of_file(config),
-            (From::File, None) => ApiRoom::default(),
-        }
-    }
-
-    fn tag(&self) -> Option<String> {
-        match &self.from {
-            From::Api(entry) => Some(entry.tag()),
-            From::File => None,
-        }
-    }
-
-    /// Returns the room at `now`, by the wall clock.
-    fn written(&self, now: Timestamp) -> Value {
-        let room = self.content();
-        let mut written = fields::written(fields::ROOM, &room.values, &room.sent);
-        let modified_at = match &self.from {
-            From::Api(entry) => Some(entry.at),
-            From::File => None,
-        };
-        let created_at = modified_at.map(|_| room.created_at);
-        let time = |at: Option<u64>| at.map(|at| rfc3339_millis(Timestamp(at)));
-        let next = self.config.as_ref();
-        let next = next.and_then(|config| events::next(config, now));
-        let prequeue = next
-            .and_then(|times| (times.prequeue_at < times.starts_at).then_some(times.prequeue_at));
-        let own = json!({
-            "id": self.wire_id,
-            "created_on": time(created_at),
-            "modified_on": time(modified_at),
-            "description": room.description,
-            "next_event_start_time": next.map(|times| rfc3339_millis(times.starts_at)),
-            "next_event_prequeue_start_time": prequeue.map(rfc3339_millis),
-        });
-        if let Value::Object(own) = own {
-            written.extend(own);
-        }
-        Value::Object(written)
-    }
-}
-
-/// Returns a room of the file as if it were made over the API.
-fn of_file(config: &RoomConfig) -> ApiRoom {
-    let mut values: Map<String, Value> = Map::new();
-    for (key, value) in config.values() {
-        if !value.is_null() {
-            values.insert(key.to_owned(), value);
-        }
-    }
-    values.insert("name".to_owned(), config.name.as_str().into());
-    let route =
-        |route: &anteroom_config::Route| json!({ "host": route.host.name(), "path": route.path });
-    let mut routes = config.routes.iter();
-    if let Some(own) = routes.next() {
-        values.insert("host".to_owned(), own.host.name().into());
-        values.insert("path".to_owned(), own.path.as_str().into());
-    }
-    let routes: Vec<Value> = routes.map(route).collect();
-    values.insert("additional_routes".to_owned(), routes.into());
-    if let Some(suffix) = &config.cookie.suffix {
-        values.insert("cookie_suffix".to_owned(), suffix.as_str().into());
-    }
-    let attributes = json!({
-        "samesite": words::same_site(config.cookie.same_site),
-        "secure": words::secure(config.cookie.secure),
-    });
-    values.insert("cookie_attributes".to_owned(), attributes);
-    let commands: &[&str] = if config.origin_commands.revoke {
-        &["revoke"]
-    } else {
-        &[]
+/// Returns a room at `now`, by the wall clock.
+fn written(shown: &Room, now: Timestamp) -> Value {
+    let room = shown.content();
+    let mut written = fields::written(fields::ROOM, &room.values, &room.sent);
+    let modified_at = match &shown.from {
+        From::Api(entry) => Some(entry.at),
+        From::File => None,
     };
-    values.insert("enabled_origin_commands".to_owned(), json!(commands));
-    ApiRoom {
-        values,
-        events: events::of_file(config),
-        rules: rules::of_file(config),
-        ..ApiRoom::default()
-    }
-}
-
-/// Returns the rooms of a zone, or of all: those of the file, then those of the API.
-fn rooms(call: &Call<'_>, zone: Option<&Zone>) -> Vec<Room> {
-    let api_rooms = &call.inner.api_rooms;
-    let (file, record, placed) = (api_rooms.file(), api_rooms.record(), api_rooms.placed());
-    let configs = placed.rooms.iter().map(|room| (&room.id, room));
-    let configs: BTreeMap<&RoomId, &RoomConfig> = configs.collect();
-    let is_here = |site: &str| zone.is_none_or(|zone| zone.name == site);
-    let of_file = file.rooms.iter().filter_map(|room| match &room.origins {
-        RoomOrigins::Site(site) => is_here(site.as_str()).then(|| (room, site.to_string())),
-        RoomOrigins::Own(_) => zone.is_none().then(|| (room, String::new())),
+    let created_at = modified_at.map(|_| room.created_at);
+    let time = |at: Option<u64>| at.map(|at| rfc3339_millis(Timestamp(at)));
+    let next = shown.config.as_ref();
+    let next = next.and_then(|config| events::next(config, now));
+    let prequeue =
+        next.and_then(|times| (times.prequeue_at < times.starts_at).then_some(times.prequeue_at));
+    let own = json!({
+        "id": shown.wire_id,
+        "created_on": time(created_at),
+        "modified_on": time(modified_at),
+        "description": room.description,
+        "next_event_start_time": next.map(|times| rfc3339_millis(times.starts_at)),
+        "next_event_prequeue_start_time": prequeue.map(rfc3339_millis),
     });
-    let of_file = of_file.map(|(config, site)| {
-        // Overrides are what this API can write in a room of the file.
-        let handle = call.inner.node.room_of_id(&config.id);
-        let overridden = handle.map(|handle| handle.overrides().applied_to(config).config);
-        Room {
-            wire_id: id_of("room", config.id.as_str()),
-            id: config.id.clone(),
-            from: From::File,
-            config: Some(overridden.unwrap_or_else(|| config.clone())),
-            site,
-        }
-    });
-    let present = record.present();
-    let of_api = present.into_iter().filter_map(|(id, entry, room)| {
-        let id = RoomId::new(id)?;
-        let config = configs.get(&id).map(|config| (*config).clone());
-        let site = zone_site(&file, config.as_ref(), room);
-        is_here(&site).then(|| Room {
-            wire_id: id.to_string(),
-            config,
-            from: From::Api(Box::new(entry.clone())),
-            id,
-            site,
-        })
-    });
-    of_file.chain(of_api).collect()
-}
-
-/// Returns the site of the zone of a room: the one that serves it, or for a room that is not served
-/// the one that did. A room whose site has gone is in the first zone, so that it can be deleted.
-fn zone_site(file: &Config, config: Option<&RoomConfig>, room: &ApiRoom) -> String {
-    if let Some(RoomOrigins::Site(site)) = config.map(|config| &config.origins) {
-        return site.to_string();
+    if let Value::Object(own) = own {
+        written.extend(own);
     }
-    let mut sites = file.sites.iter().map(|site| site.name.as_str());
-    let first = sites.next().unwrap_or_default();
-    let is_there = first == room.site || sites.any(|site| site == room.site);
-    if is_there {
-        room.site.clone()
-    } else {
-        first.to_owned()
-    }
+    Value::Object(written)
 }
 
 /// Finds the room that a path names.
 pub(super) fn find(call: &Call<'_>, zone: &Zone, wire_id: &str) -> Result<Room, Refusal> {
-    let mut rooms = rooms(call, Some(zone)).into_iter();
+    let mut rooms = known_rooms::all(call.inner, Some(&zone.name)).into_iter();
     let found = rooms.find(|room| room.wire_id == wire_id);
     found.ok_or_else(|| Refusal::not_found("Object"))
 }
 
 pub(super) fn list(call: &Call<'_>, zone: Option<&Zone>) -> Answer {
-    let (rooms, now) = (rooms(call, zone), call.now());
-    call.page(rooms.iter().map(|room| room.written(now)).collect())
+    let (rooms, now) = (
+        known_rooms::all(call.inner, zone.map(|zone| &*zone.name)),
+        call.now(),
+    );
+    call.page(rooms.iter().map(|room| written(room, now)).collect())
 }
 
 pub(super) async fn create(call: &Call<'_>, zone: &Zone) -> Answer {
@@ -210,7 +79,7 @@ pub(super) async fn create(call: &Call<'_>, zone: &Zone) -> Answer {
     };
     let found = read(call.object()?, &mut room);
     found.mistakes.check()?;
-    let id = random_id()?;
+    let id = new_id()?;
     let id = RoomId::new(&id).ok_or_else(|| Refusal::not_found("Id"))?;
     let edit = |record: &ApiRooms, at: u64| {
         if let Some(same) = repeated(record, &room, at) {
@@ -227,27 +96,20 @@ pub(super) async fn create(call: &Call<'_>, zone: &Zone) -> Answer {
     shown(call, zone, &written.id, found.messages)
 }
 
-/// Returns the room that the same token has made a moment ago from the same body.
-fn repeated(record: &ApiRooms, room: &ApiRoom, at: u64) -> Option<RoomId> {
-    let is_same = |(_, entry, known): &(&str, &ApiRoomEntry, &ApiRoom)| {
-        let same = ApiRoom {
-            created_at: known.created_at,
-            ..room.clone()
-        };
-        entry.rev == 1 && at.saturating_sub(entry.at) < REPEATED_WITHIN_MS && **known == same
-    };
-    let (id, ..) = record.present().into_iter().find(is_same)?;
-    RoomId::new(id)
-}
-
 fn shown(call: &Call<'_>, zone: &Zone, id: &RoomId, messages: Vec<String>) -> Answer {
     let room = find(call, zone, id.as_str())?;
     Ok(Reply {
-        result: room.written(call.now()),
+        result: written(&room, call.now()),
         tag: room.tag(),
         messages,
         ..Reply::default()
     })
+}
+
+/// Returns an id for a new object.
+pub(super) fn new_id() -> Result<String, Refusal> {
+    let no_id = || Refusal::body("the system has no random bytes".to_owned());
+    known_rooms::random_id().ok_or_else(no_id)
 }
 
 /// Sets the fields of a body in a room.
@@ -293,7 +155,7 @@ pub(super) async fn one(call: &Call<'_>, zone: &Zone, wire_id: &str) -> Answer {
         messages.push(format!("this room is not served: {}", problems.join("; ")));
     }
     Ok(Reply {
-        result: room.written(call.now()),
+        result: written(&room, call.now()),
         tag: room.tag(),
         messages,
         ..Reply::default()
@@ -330,47 +192,31 @@ pub(super) async fn change_room(
     edit: impl Fn(&ApiRoom, u64) -> Result<ApiRoom, RoomRefusal>,
 ) -> Result<ApiRoom, Refusal> {
     only_of_api(room)?;
-    let edit = |record: &ApiRooms, at: u64| {
-        let (entry, known) = record.room(&room.id).ok_or(RoomRefusal::NotFound)?;
-        check_tag(call, entry)?;
-        let next = ApiRoom {
-            site: room.site.clone(),
-            ..edit(known, at)?
-        };
-        Ok(Edit::Write(room.id.clone(), Some(Box::new(next))))
-    };
-    let written = call.inner.api_rooms.change(&call.who, what, edit).await;
+    let edit = |known: &ApiRoom, at: u64| edit(known, at).map(Some);
+    let written = change_of(call, what).apply(call.inner, room, edit).await;
     let written = written.map_err(|error| envelope::of_change(error, prefix))?;
     let found = written.record.room(&room.id);
     let (_, room) = found.ok_or_else(|| Refusal::not_found("Object"))?;
     Ok(room.clone())
 }
 
-fn check_tag(call: &Call<'_>, entry: &ApiRoomEntry) -> Result<(), RoomRefusal> {
-    let tag = entry.tag();
-    match &call.expected {
-        Some(expected) if *expected != tag => Err(RoomRefusal::Changed { tag }),
-        _ => Ok(()),
+fn change_of<'a>(call: &'a Call<'_>, what: &'a str) -> RoomEdit<'a> {
+    RoomEdit {
+        who: &call.who,
+        what,
+        expected: call.expected.as_deref(),
     }
 }
 
 /// Refuses a change of a room of the file.
 pub(super) fn only_of_api(room: &Room) -> Result<(), Refusal> {
-    match &room.from {
-        From::Api(_) => Ok(()),
-        From::File => {
-            let name = room.config.as_ref().map(|config| config.name.to_string());
-            let name = name.unwrap_or_default();
-            Err(Refusal::forbidden(format!(
-                "the room {name} is in the configuration file: change it there and send SIGHUP"
-            )))
-        }
-    }
+    known_rooms::reason_against_change(room)
+        .map_or(Ok(()), |reason| Err(Refusal::forbidden(reason)))
 }
 
 /// Sets overrides of a room of the file.
 async fn override_file(call: &Call<'_>, zone: &Zone, room: &Room) -> Answer {
-    let (Some(handle), Some(config)) = (handle(call, room), &room.config) else {
+    let (Some(handle), Some(config)) = (known_rooms::handle(call.inner, room), &room.config) else {
         return Err(Refusal::not_found("Object"));
     };
     if call.expected.is_some() {
@@ -419,7 +265,7 @@ async fn override_file(call: &Call<'_>, zone: &Zone, room: &Room) -> Answer {
         override_room(call, &handle, &OperatorCommand::Set(changed)).await?;
     }
     Ok(Reply {
-        result: find(call, zone, &room.wire_id)?.written(call.now()),
+        result: written(&find(call, zone, &room.wire_id)?, call.now()),
         messages,
         ..Reply::default()
     })
@@ -456,34 +302,20 @@ async fn override_room(
 }
 
 async fn delete(call: &Call<'_>, room: &Room) -> Answer {
-    only_of_api(room)?;
-    if let Some(handle) = handle(call, room) {
-        let waiting = handle.state().await.queued_users;
-        let is_suspended = handle.config().suspended;
-        if waiting > 0 && !is_suspended {
-            return Err(Refusal::forbidden(format!(
-                "{waiting} people wait: suspend the room first"
-            )));
-        }
+    if let Some(reason) = known_rooms::reason_against_deletion(call.inner, room).await {
+        return Err(Refusal::forbidden(reason));
     }
-    let edit = |record: &ApiRooms, _: u64| {
-        let (entry, _) = record.room(&room.id).ok_or(RoomRefusal::NotFound)?;
-        check_tag(call, entry)?;
-        Ok(Edit::Write(room.id.clone(), None))
-    };
-    let written = call.inner.api_rooms.change(&call.who, "delete", edit).await;
-    written.map_err(|error| envelope::of_change(error, ""))?;
+    let change = change_of(call, "delete");
+    let deleted = change.apply(call.inner, room, |_, _| Ok(None));
+    deleted
+        .await
+        .map_err(|error| envelope::of_change(error, ""))?;
     Ok(Reply::of(json!({ "id": room.wire_id })))
-}
-
-/// Returns the running room; `None` if it is not served.
-fn handle(call: &Call<'_>, room: &Room) -> Option<Arc<RoomHandle>> {
-    call.inner.node.room_of_id(&room.id)
 }
 
 /// Returns the present state of a room.
 pub(super) async fn status(call: &Call<'_>, room: &Room) -> Answer {
-    let Some(handle) = handle(call, room) else {
+    let Some(handle) = known_rooms::handle(call.inner, room) else {
         return Err(Refusal::not_found("A node that serves the room was"));
     };
     let state = handle.state().await;

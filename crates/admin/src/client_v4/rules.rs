@@ -1,6 +1,5 @@
 //! Bypass rules on the wire. Every call returns all rules of the room.
 
-use anteroom_config::RoomConfig;
 use anteroom_config::api_rooms::{ApiRoom, ApiRule};
 use anteroom_config::time_text::rfc3339_millis;
 use anteroom_room::time::Timestamp;
@@ -9,26 +8,13 @@ use serde_json::{Map, Value, json};
 
 use super::cel;
 use super::envelope::{Mistakes, RULES, Refusal, Reply};
-use super::rooms::{Room, change_room};
-use super::zones::{id_of, random_id};
+use super::rooms::{change_room, new_id};
 use super::{Answer, Call};
 use crate::api_rooms::RoomRefusal;
+use crate::known_rooms::Room;
 
 /// The only action of a rule.
 const ACTION: &str = "bypass_waiting_room";
-
-/// Returns the rules of a room of the file.
-pub(super) fn of_file(config: &RoomConfig) -> Vec<ApiRule> {
-    let rules = config.bypass.iter().enumerate();
-    let rules = rules.map(|(number, rule)| ApiRule {
-        id: id_of("rule", &format!("{}/{number}", config.id)),
-        version: 1,
-        expression: rule.expression.clone(),
-        enabled: true,
-        ..ApiRule::default()
-    });
-    rules.collect()
-}
 
 fn written(rules: &[ApiRule]) -> Value {
     let rule = |rule: &ApiRule| {
@@ -153,7 +139,7 @@ async fn change(
 fn new_rule(body: &Value, prefix: &str) -> Result<ApiRule, Refusal> {
     let mut mistakes = Mistakes::default();
     let mut rule = ApiRule {
-        id: random_id()?,
+        id: new_id()?,
         version: 1,
         enabled: true,
         ..ApiRule::default()

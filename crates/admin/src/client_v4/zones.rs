@@ -1,15 +1,12 @@
 //! Zones: the sites of the file. Accounts, tokens and settings of a zone have one value each.
 
 use anteroom_config::{Config, Host, SiteConfig};
-use aws_lc_rs::digest::{SHA256, digest};
 use axum::http::Method;
 use serde_json::{Value, json};
 
 use super::envelope::{Mistakes, Refusal, Reply};
 use super::{Answer, Call};
-
-/// Bytes of an id: 32 hexadecimal digits.
-const ID_BYTES: usize = 16;
+use crate::known_rooms::id_of;
 
 /// Site of the file.
 pub(super) struct Zone {
@@ -40,24 +37,6 @@ impl Zone {
             "account": account(),
         })
     }
-}
-
-/// Returns the id of something that has a name in the file.
-pub(super) fn id_of(kind: &str, name: &str) -> String {
-    let digest = digest(&SHA256, format!("{kind}/{name}").as_bytes());
-    hex(digest.as_ref().get(..ID_BYTES).unwrap_or_default())
-}
-
-/// Returns a random id.
-pub(super) fn random_id() -> Result<String, Refusal> {
-    let mut bytes = [0; ID_BYTES];
-    aws_lc_rs::rand::fill(&mut bytes)
-        .map_err(|_| Refusal::body("the system has no random bytes".to_owned()))?;
-    Ok(hex(&bytes))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn account() -> Value {

@@ -95,7 +95,7 @@ impl Scene {
 
     /// Returns the number of waiting visitors, as operators see it.
     async fn queued(&self) -> u64 {
-        let path = format!("/rooms/{ROOM}/state");
+        let path = format!("/api/v1/rooms/{ROOM}/state");
         let state = self.operators.clone().get(&path).await.json();
         state["queuedUsers"].as_u64().unwrap()
     }

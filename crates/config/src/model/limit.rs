@@ -223,7 +223,9 @@ pub enum LegacyReset {
 
 /// Client of a limit: the values of the key's parts, in order. Its `Debug` shows no value, because
 /// values may be API keys.
-#[derive(Clone, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[derive(
+    Clone, Default, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize, utoipa::ToSchema,
+)]
 pub struct Client(pub Vec<String>);
 
 impl fmt::Debug for Client {

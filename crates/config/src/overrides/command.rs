@@ -51,6 +51,8 @@ pub enum OperatorCommand {
     Reset(Option<String>),
     /// Assume that no visitor is active. Changes nothing here, but is logged.
     AssumeEmpty,
+    /// Return each key of a change to its value before, if it still has the value of the change.
+    Undo(Box<Entry>),
 }
 
 impl OperatorCommand {
@@ -75,6 +77,7 @@ impl OperatorCommand {
             Self::Reset(None) => "reset".to_owned(),
             Self::Reset(Some(key)) => format!("reset {key}"),
             Self::AssumeEmpty => "assume-empty".to_owned(),
+            Self::Undo(entry) => format!("undo {}", entry.version),
         }
     }
 }
@@ -156,8 +159,50 @@ impl RoomOverrides {
                 }
             }
             OperatorCommand::AssumeEmpty => {}
+            OperatorCommand::Undo(entry) => self.undo(entry, file, now)?,
         }
         Ok(())
+    }
+
+    /// Returns each key of a change to its value before. The value of the file needs no override.
+    fn undo(&mut self, entry: &Entry, file: &RoomConfig, now: Timestamp) -> Result<(), Problems> {
+        let (present, in_file) = (self.facts(file), file.values());
+        let mut problems = Vec::new();
+        if entry.changes.is_empty() {
+            let text = format!("change {} changed no value", entry.version);
+            problems.push(remark(file, "", &text));
+        }
+        for change in &entry.changes {
+            let key = change.key.as_str();
+            let value = present.get(key).cloned().unwrap_or_default();
+            if value != change.after {
+                let text = format!(
+                    "it is now {value}; change {} made it {}",
+                    entry.version, change.after
+                );
+                problems.push(remark(file, key, &text));
+                continue;
+            }
+            let text = change.before.as_str();
+            match key {
+                MESSAGE => self.message = text.map(str::to_owned),
+                PAUSE => {
+                    self.pause = text.map(|message| Pause {
+                        message: (!message.is_empty()).then(|| message.to_owned()),
+                        since: now.0,
+                    });
+                }
+                key if in_file.get(key) == Some(&change.before) => {
+                    self.values.remove(key);
+                }
+                key => self.put(key, change.before.clone()),
+            }
+        }
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(Problems(problems))
+        }
     }
 
     fn put(&mut self, key: &str, value: Value) {

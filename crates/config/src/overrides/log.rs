@@ -13,7 +13,7 @@ pub(super) const ENTRIES_MAX: usize = 200;
 const BYTES_MAX: usize = 128 * 1_024;
 
 /// The changes of one room, oldest first.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Log {
     /// The changes.

@@ -1,4 +1,4 @@
-//! Values in effect in a room, and where they come from. The body of `GET /rooms/{name}/settings`.
+//! Values in effect in a room, and where they come from. The body of `GET /api/v1/rooms/{name}/settings`.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const EVENT: &str = "event";
 const FILE: &str = "file";
 
 /// Values in effect in a room.
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RoomOverridesView {
     /// Name of the room.
@@ -40,7 +40,7 @@ pub struct RoomOverridesView {
 }
 
 /// Stop that one node applies until it can be stored.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PendingStopView {
     /// The stop as a command.
@@ -65,7 +65,7 @@ impl PendingStopView {
 }
 
 /// A pause.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct PauseView {
     /// Start: RFC 3339.
     pub since: String,
@@ -74,7 +74,7 @@ pub struct PauseView {
 }
 
 /// Value of a key.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct ValueView {
     /// Value in effect.
     pub value: Value,

@@ -24,7 +24,7 @@ use crate::held_commands_file::HeldFile;
 use crate::processes::ProcessFile;
 use anteroom_config::overrides::RoomOverrides;
 use anteroom_config::{Effective, RoomConfig, RoomId, RoomName, effective};
-use anteroom_room::id::{DataCenterId, DeploymentId};
+use anteroom_room::id::{DataCenterId, DeploymentId, VisitorId};
 use anteroom_room::origin::OriginOutcome;
 use anteroom_room::queue_position::{QueuePosition, QueueReason};
 use anteroom_room::room::request_flow::{RequestFlow, Step, VisitorArrival};
@@ -449,10 +449,21 @@ impl RoomHandle {
     /// Ends the session of a ticket, as the origin commands. The parent knows when this returns,
     /// unless it is unavailable.
     pub async fn revoke(&self, ticket: Ticket) -> bool {
+        self.revoke_with(|room, now| room.handle_revoke(ticket, now)).await
+    }
+
+    /// Ends the session of a visitor with a seat that this node gave or extended, as an operator
+    /// commands. Returns whether that was new. The parent knows when this returns, unless it is
+    /// unavailable.
+    pub async fn revoke_visitor(&self, visitor: VisitorId) -> bool {
+        self.revoke_with(|room, now| room.handle_revoke_of(visitor, now)).await
+    }
+
+    async fn revoke_with(&self, revoke: impl FnOnce(&mut Room, Timestamp) -> bool) -> bool {
         let now = self.shared.clock.now();
         let is_new = {
             let mut room = self.room.lock();
-            let is_new = room.handle_revoke(ticket, now);
+            let is_new = revoke(&mut room, now);
             // Under the lock, so that views have the same order as the room's states.
             self.view.store(Arc::new(View::of(&room)));
             is_new

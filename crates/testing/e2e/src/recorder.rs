@@ -104,7 +104,7 @@ async fn record(path: PathBuf, nodes: Vec<(String, NodeAddress)>) {
 }
 
 async fn ask(client: &Client<HttpConnector, Empty<Bytes>>, address: &NodeAddress) -> Option<Value> {
-    let body = read(client, address, &format!("/rooms/{ROOM}/state")).await?;
+    let body = read(client, address, &format!("/api/v1/rooms/{ROOM}/state")).await?;
     serde_json::from_slice(&body).ok()
 }
 

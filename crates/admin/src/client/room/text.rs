@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use anteroom_config::overrides::RoomOverridesView;
 
+use crate::api_v1::{RoomDocument, RoomDocuments};
 use crate::client::text::{STRING, plain, printable};
 use crate::found_visitors::{FoundState, FoundVisitors};
 
@@ -89,6 +90,82 @@ pub(super) fn short(shown: &RoomOverridesView) -> String {
     }
     for problem in &shown.ignored {
         writeln!(text, "DOES NOT APPLY: {}", printable(problem)).expect(STRING);
+    }
+    text
+}
+
+/// Formats all rooms as a table.
+pub(super) fn rooms(documents: &RoomDocuments) -> String {
+    let row = |room: &RoomDocument| {
+        let routes = [text_of(room, "host"), text_of(room, "path")].concat();
+        let site = room.site.as_deref().unwrap_or("-");
+        let events = room.events.len();
+        let served = if room.problems.is_empty() {
+            ""
+        } else {
+            "NOT SERVED"
+        };
+        let cells = [
+            &room.name(),
+            &room.from,
+            &routes,
+            site,
+            &events.to_string(),
+            served,
+        ];
+        cells.map(printable)
+    };
+    let head = ["room", "from", "route", "site", "events", ""].map(str::to_owned);
+    let rows: Vec<[String; 6]> = [head]
+        .into_iter()
+        .chain(documents.rooms.iter().map(row))
+        .collect();
+    let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max();
+    let widths: Vec<usize> = (0..6).map(|column| width(column).unwrap_or(0)).collect();
+    let mut text = String::new();
+    for row in &rows {
+        let cells = row.iter().zip(&widths);
+        let line: String = cells
+            .map(|(cell, width)| format!("{cell:<width$}  "))
+            .collect();
+        writeln!(text, "{}", line.trim_end()).expect(STRING);
+    }
+    text
+}
+
+fn text_of<'a>(room: &'a RoomDocument, key: &str) -> &'a str {
+    room.values
+        .get(key)
+        .and_then(|value| value.as_str())
+        .unwrap_or_default()
+}
+
+/// Formats a room after a change.
+pub(super) fn room(room: &RoomDocument) -> String {
+    let routes = [text_of(room, "host"), text_of(room, "path")].concat();
+    let site = room
+        .site
+        .as_deref()
+        .map(|site| format!(" of site {}", printable(site)));
+    let mut text = format!(
+        "room {} at {}{}\n",
+        printable(&room.name()),
+        printable(&routes),
+        site.unwrap_or_default()
+    );
+    for event in &room.events {
+        let value = |key: &str| event.get(key).map_or_else(|| "-".to_owned(), plain);
+        writeln!(
+            text,
+            "event {}: {} to {}",
+            value("name"),
+            value("event_start_time"),
+            value("event_end_time")
+        )
+        .expect(STRING);
+    }
+    for problem in &room.problems {
+        writeln!(text, "NOT SERVED: {}", printable(problem)).expect(STRING);
     }
     text
 }

@@ -26,6 +26,7 @@ async fn run_against(ready: bool, status: &str, body: &str) -> Ended {
     let options = StatusOptions {
         admin: vec![listener.local_addr().unwrap()],
         json: false,
+        token_file: PathBuf::new(),
         ready,
     };
     let length = body.len();
@@ -72,7 +73,7 @@ async fn a_limit_with_an_unavailable_store_prints_a_line_and_fails() {
     let body = format!(r#"{{"rooms": [], "limits": [{trouble}]}}"#);
     let ended = run_against(false, "200 OK", &body).await;
     assert!(
-        ended.request.starts_with("GET /rooms HTTP/1.1\r\n"),
+        ended.request.starts_with("GET /api/v1/state HTTP/1.1\r\n"),
         "{}",
         ended.request
     );
@@ -205,6 +206,7 @@ fn the_reply_of_one_of_several_nodes_has_its_address() {
         let options = StatusOptions {
             admin: vec![admin, admin],
             json,
+            token_file: PathBuf::new(),
             ready,
         };
         assert_eq!(labelled(admin, text, &options).unwrap(), expected);

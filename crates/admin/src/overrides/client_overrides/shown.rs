@@ -1,4 +1,4 @@
-//! Values in force for the clients of each limit, and their sources: the body of `GET /limits`.
+//! Values in force for the clients of each limit, and their sources: the body of `GET /api/v1/limits`.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ const OPERATOR: &str = "operator";
 const FILE: &str = "file";
 
 /// Values in force in the requested limits.
-#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownLimits {
     /// Number of changes by operators, in all limits.
@@ -30,28 +30,31 @@ pub struct ShownLimits {
 }
 
 /// Values in force in one limit.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownLimit {
     /// Name of the limit.
     pub limit: String,
     /// Values for clients without settings of their own; `null` if the file has no such limit.
+    #[schema(value_type = Option<BTreeMap<String, Value>>)]
     pub values: Option<LiveValues>,
     /// Clients with settings of their own; those of operators first.
     pub overrides: Vec<ShownOverride>,
 }
 
 /// Client with settings of its own.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ShownOverride {
     /// Client, part by part.
     pub client: Client,
     /// Values in force; `null` if the file has no such limit.
+    #[schema(value_type = Option<BTreeMap<String, Value>>)]
     pub values: Option<LiveValues>,
     /// Source of the values: `operator` or `file`.
     pub from: String,
     /// Values that the file sets for this client alone.
+    #[schema(value_type = Option<BTreeMap<String, Value>>)]
     pub file: Option<LiveValues>,
     /// Reasons why the override does not apply; empty if it does.
     pub problems: Vec<String>,

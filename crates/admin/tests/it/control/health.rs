@@ -127,7 +127,7 @@ async fn a_limit_whose_store_is_unavailable_is_reported_without_failing() {
     }]);
     assert_eq!(response.json()["limits"], expected);
     assert!(read(&response).healthy);
-    assert_eq!(bench.get("/rooms").await.json()["limits"], expected);
+    assert_eq!(bench.get("/api/v1/state").await.json()["limits"], expected);
     bench.stop().await;
 }
 
@@ -162,7 +162,10 @@ async fn a_shortage_of_connections_is_reported_without_failing() {
         let response = bench.get("/healthz").await;
         assert_eq!(response.status, 200);
         assert_eq!(response.json()["connections"], expected);
-        assert_eq!(bench.get("/rooms").await.json()["connections"], expected);
+        assert_eq!(
+            bench.get("/api/v1/state").await.json()["connections"],
+            expected
+        );
         bench.stop().await;
     }
 }

@@ -16,12 +16,11 @@ async fn the_index_names_every_path() {
         "/livez",
         "/readyz",
         "/metrics",
-        "/rooms",
-        "/rooms/{name}/state",
+        "/api/v1/state",
+        "/openapi.json",
     ] {
         assert!(response.body.contains(path), "{path}");
-        let path = path.replace("{name}", "shop");
-        assert_eq!(bench.get(&path).await.status, 200, "{path}");
+        assert_eq!(bench.get(path).await.status, 200, "{path}");
     }
     bench.stop().await;
 }
@@ -29,7 +28,7 @@ async fn the_index_names_every_path() {
 #[tokio::test]
 async fn an_unknown_path_gets_a_json_error() {
     let bench = Bench::new().await;
-    for path in ["/nothing", "/rooms/", "/rooms/shop", "//"] {
+    for path in ["/nothing", "/rooms", "/api/v1/", "//"] {
         let response = bench.get(path).await;
         assert_eq!(response.status, 404, "{path}");
         let expected = json!({
@@ -45,7 +44,8 @@ async fn an_unknown_path_gets_a_json_error() {
 async fn read_only_paths_reject_other_methods() {
     let bench = Bench::new().await;
     for method in ["POST", "DELETE", "PUT", "OPTIONS"] {
-        let request = format!("{method} /rooms/shop/state HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        let request =
+            format!("{method} /api/v1/rooms/shop/state HTTP/1.1\r\nhost: localhost\r\n\r\n");
         let response = bench.send(&request).await;
         assert_eq!(response.status, 405, "{method}");
         assert_eq!(response.json()["error"], "method_not_allowed");
@@ -70,8 +70,8 @@ async fn pages_of_other_sites_are_rejected() {
         "/",
         "/healthz",
         "/metrics",
-        "/rooms",
-        "/rooms/shop/state",
+        "/api/v1/state",
+        "/api/v1/rooms/shop/state",
         "/nothing",
     ] {
         let request =
@@ -80,7 +80,8 @@ async fn pages_of_other_sites_are_rejected() {
         assert_eq!(response.status, 403, "{path}");
         assert_eq!(response.json()["error"], "cross_site", "{path}");
     }
-    let own = "GET /rooms HTTP/1.1\r\nhost: localhost\r\nsec-fetch-site: same-origin\r\n\r\n";
+    let own =
+        "GET /api/v1/state HTTP/1.1\r\nhost: localhost\r\nsec-fetch-site: same-origin\r\n\r\n";
     assert_eq!(bench.send(own).await.status, 200);
     bench.stop().await;
 }
@@ -89,12 +90,18 @@ async fn pages_of_other_sites_are_rejected() {
 async fn dns_rebinding_is_rejected() {
     let bench = Bench::new().await;
     let evil = "host: evil.example:8081\r\n\r\n";
-    for path in ["/", "/healthz", "/metrics", "/rooms/shop/state", "/nothing"] {
+    for path in [
+        "/",
+        "/healthz",
+        "/metrics",
+        "/api/v1/rooms/shop/state",
+        "/nothing",
+    ] {
         let response = bench.send(&format!("GET {path} HTTP/1.1\r\n{evil}")).await;
         assert_eq!(response.status, 421, "{path}");
         assert_eq!(response.json()["error"], "host_not_allowed", "{path}");
     }
-    let whole = "GET http://evil.example/rooms HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let whole = "GET http://evil.example/api/v1/state HTTP/1.1\r\nhost: localhost\r\n\r\n";
     assert_eq!(bench.send(whole).await.status, 421);
     // Supervisors may use any host name for probes.
     for path in ["/livez", "/readyz"] {
@@ -137,7 +144,7 @@ async fn long_paths_and_bodies_are_rejected() {
         414,
     )
     .await;
-    let head = "GET /rooms HTTP/1.1\r\nhost: localhost\r\n";
+    let head = "GET /api/v1/state HTTP/1.1\r\nhost: localhost\r\n";
     check(format!("{head}content-length: 5\r\n\r\n"), 413).await;
     check(format!("{head}transfer-encoding: chunked\r\n\r\n"), 413).await;
     check(format!("{head}content-length: 0\r\n\r\n"), 200).await;
@@ -151,7 +158,7 @@ async fn long_paths_and_bodies_are_rejected() {
 #[tokio::test]
 async fn every_response_is_uncacheable_and_ends_its_connection() {
     let bench = Bench::new().await;
-    for path in ["/", "/healthz", "/metrics", "/rooms", "/nothing"] {
+    for path in ["/", "/healthz", "/metrics", "/api/v1/state", "/nothing"] {
         let response = bench.get(path).await;
         assert_eq!(response.header("cache-control"), Some("no-store"), "{path}");
         assert_eq!(response.header("x-content-type-options"), Some("nosniff"));

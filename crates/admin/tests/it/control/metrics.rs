@@ -328,13 +328,13 @@ async fn each_origin_has_stats_of_its_own() {
     let retries = [("room", "shop"), ("reason", "stale")];
     let retries = value(&families, "anteroom_origin_retries", &retries);
     assert_eq!(retries, Some(11.0));
-    let state = bench.get("/rooms/shop/state").await.json();
+    let state = bench.get("/api/v1/rooms/shop/state").await.json();
     let expected = serde_json::json!([{
         "url": "http://a:80", "condition": "out", "forMs": 12_000, "inFlight": 13,
         "responseTimeMs": 25, "lastError": "no",
     }]);
     assert_eq!(state["origins"], expected);
-    let states = bench.get("/rooms").await.json();
+    let states = bench.get("/api/v1/state").await.json();
     assert_eq!(states["rooms"][0]["origins"], expected);
     assert_eq!(states["rooms"][1]["origins"], serde_json::json!([]));
     bench.stop().await;

@@ -24,11 +24,19 @@ async fn post_ok(bench: &Bench, path: &str, body: Value) -> Value {
 #[tokio::test]
 async fn reads_and_changes_need_a_token() {
     let bench = Bench::new().await;
-    for path in ["/limits", "/limits/api", "/audit/limits"] {
+    for path in [
+        "/api/v1/limits",
+        "/api/v1/limits/api",
+        "/api/v1/audit/limits",
+    ] {
         assert_eq!(bench.get(path).await.status, 401, "{path}");
         assert_eq!(get(&bench, path).await.status, 200, "{path}");
     }
-    for path in ["/limits/api/set", "/limits/api/unset", "/limits/api/show"] {
+    for path in [
+        "/api/v1/limits/api/set",
+        "/api/v1/limits/api/unset",
+        "/api/v1/limits/api/show",
+    ] {
         let body = json!({ "key": "gold", "limit": "1/s" }).to_string();
         let wrong = [("authorization", "Bearer not this one")];
         assert_eq!(
@@ -42,7 +50,7 @@ async fn reads_and_changes_need_a_token() {
             "{path}"
         );
     }
-    assert_eq!(get(&bench, "/limits").await.json()["version"], 0);
+    assert_eq!(get(&bench, "/api/v1/limits").await.json()["version"], 0);
     bench.stop().await;
 }
 
@@ -51,7 +59,7 @@ async fn an_override_applies_and_its_source_is_shown() {
     let bench = Bench::new().await;
     let shown = post_ok(
         &bench,
-        "/limits/api/set",
+        "/api/v1/limits/api/set",
         json!({ "key": "silver", "limit": "500/min" }),
     )
     .await;
@@ -68,24 +76,49 @@ async fn an_override_applies_and_its_source_is_shown() {
             ],
         }] })
     );
-    let standing = post_ok(&bench, "/limits/api/show", json!({ "key": ["silver"] })).await;
+    let standing = post_ok(
+        &bench,
+        "/api/v1/limits/api/show",
+        json!({ "key": ["silver"] }),
+    )
+    .await;
     let free = json!({
         "requests": 500, "windowSeconds": 60, "remaining": 500, "freeAfterMs": 0, "fullAfterMs": 0,
     });
     assert_eq!(standing, free);
-    let other = post_ok(&bench, "/limits/api/show", json!({ "key": "anybody" })).await;
+    let other = post_ok(
+        &bench,
+        "/api/v1/limits/api/show",
+        json!({ "key": "anybody" }),
+    )
+    .await;
     assert_eq!(other["requests"], 100);
     let burst = json!({ "key": "10.0.0.1", "limit": "60/m", "burst": 9 });
-    post_ok(&bench, "/limits/login/set", burst).await;
-    let standing = post_ok(&bench, "/limits/login/show", json!({ "key": "10.0.0.1" })).await;
+    post_ok(&bench, "/api/v1/limits/login/set", burst).await;
+    let standing = post_ok(
+        &bench,
+        "/api/v1/limits/login/show",
+        json!({ "key": "10.0.0.1" }),
+    )
+    .await;
     assert_eq!(
         (&standing["requests"], &standing["remaining"]),
         (&json!(60), &json!(9))
     );
-    post_ok(&bench, "/limits/api/unset", json!({ "key": "silver" })).await;
-    let standing = post_ok(&bench, "/limits/api/show", json!({ "key": "silver" })).await;
+    post_ok(
+        &bench,
+        "/api/v1/limits/api/unset",
+        json!({ "key": "silver" }),
+    )
+    .await;
+    let standing = post_ok(
+        &bench,
+        "/api/v1/limits/api/show",
+        json!({ "key": "silver" }),
+    )
+    .await;
     assert_eq!(standing["requests"], 100);
-    let all = get(&bench, "/limits").await.json();
+    let all = get(&bench, "/api/v1/limits").await.json();
     let count = |at: usize| all["limits"][at]["overrides"].as_array().unwrap().len();
     assert_eq!((count(0), count(1)), (1, 1));
     bench.stop().await;
@@ -94,7 +127,7 @@ async fn an_override_applies_and_its_source_is_shown() {
 #[tokio::test]
 async fn assume_empty_without_leases_is_rejected() {
     let bench = Bench::new().await;
-    let path = "/limits/assume-empty";
+    let path = "/api/v1/limit-leases/assume-empty";
     let wrong = [("authorization", "Bearer not this one")];
     assert_eq!(bench.post_with(path, "", &wrong).await.status, 401);
     assert_eq!(bench.post_with(path, "", &[]).await.status, 401);
@@ -106,15 +139,7 @@ async fn assume_empty_without_leases_is_rejected() {
     }
     let odd = post(&bench, path, json!({ "limit": "api" })).await;
     assert_eq!(odd.status, 400, "{}", odd.body);
-    // The command is for all limits with leases, not for one.
-    let one = post(&bench, "/limits/api", json!({})).await;
-    assert_eq!(
-        (one.status, &one.json()["error"]),
-        (405, &json!("method_not_allowed"))
-    );
-    // The path can be read only if a limit has this name.
-    assert_eq!(get(&bench, path).await.json()["error"], "unknown_limit");
-    let log = get(&bench, "/audit/limits").await.json();
+    let log = get(&bench, "/api/v1/audit/limits").await.json();
     assert_eq!(log["entries"], json!([]));
     bench.stop().await;
 }
@@ -122,7 +147,7 @@ async fn assume_empty_without_leases_is_rejected() {
 #[tokio::test]
 async fn a_rejected_command_names_its_problems() {
     let bench = Bench::new().await;
-    let unknown = get(&bench, "/limits/shop").await;
+    let unknown = get(&bench, "/api/v1/limits/shop").await;
     assert_eq!(unknown.status, 404);
     assert_eq!(
         unknown.json(),
@@ -134,37 +159,45 @@ async fn a_rejected_command_names_its_problems() {
     );
     for (path, body, status) in [
         (
-            "/limits/shop/set",
+            "/api/v1/limits/shop/set",
             json!({ "key": "a", "limit": "1/s" }),
             404,
         ),
         (
-            "/limits/%ff/set",
+            "/api/v1/limits/%ff/set",
             json!({ "key": "a", "limit": "1/s" }),
             404,
         ),
-        ("/limits/api/set", json!({ "limit": "1/s" }), 422),
-        ("/limits/api/set", json!({ "key": "a", "limit": "1" }), 422),
+        ("/api/v1/limits/api/set", json!({ "limit": "1/s" }), 422),
         (
-            "/limits/api/set",
+            "/api/v1/limits/api/set",
+            json!({ "key": "a", "limit": "1" }),
+            422,
+        ),
+        (
+            "/api/v1/limits/api/set",
             json!({ "key": ["a", "b"], "limit": "1/s" }),
             422,
         ),
         (
-            "/limits/api/set",
+            "/api/v1/limits/api/set",
             json!({ "key": "a", "limit": "1/s", "burst": 3 }),
             422,
         ),
-        ("/limits/api/set", json!({ "key": 7, "limit": "1/s" }), 400),
-        ("/limits/api/set", json!(["a"]), 400),
-        ("/limits/api/unset", json!({ "key": "gold" }), 422),
         (
-            "/limits/api/unset",
+            "/api/v1/limits/api/set",
+            json!({ "key": 7, "limit": "1/s" }),
+            400,
+        ),
+        ("/api/v1/limits/api/set", json!(["a"]), 400),
+        ("/api/v1/limits/api/unset", json!({ "key": "gold" }), 422),
+        (
+            "/api/v1/limits/api/unset",
             json!({ "key": "gold", "limit": "1/s" }),
             400,
         ),
-        ("/limits/api/show", json!({}), 400),
-        ("/limits/login/show", json!({ "key": "gold" }), 422),
+        ("/api/v1/limits/api/show", json!({}), 400),
+        ("/api/v1/limits/login/show", json!({ "key": "gold" }), 422),
     ] {
         let response = post(&bench, path, body.clone()).await;
         assert_eq!(response.status, status, "{path} {body}: {}", response.body);
@@ -172,8 +205,11 @@ async fn a_rejected_command_names_its_problems() {
         assert_eq!(body["problems"].is_null(), status == 404, "{body}");
     }
     let long = json!({ "key": "k".repeat(20_000), "limit": "1/s" });
-    assert_eq!(post(&bench, "/limits/api/set", long).await.status, 413);
-    assert_eq!(get(&bench, "/limits").await.json()["version"], 0);
+    assert_eq!(
+        post(&bench, "/api/v1/limits/api/set", long).await.status,
+        413
+    );
+    assert_eq!(get(&bench, "/api/v1/limits").await.json()["version"], 0);
     bench.stop().await;
 }
 
@@ -182,12 +218,17 @@ async fn the_audit_log_has_the_actor_and_never_the_key() {
     let bench = Bench::new().await;
     post_ok(
         &bench,
-        "/limits/api/set",
+        "/api/v1/limits/api/set",
         json!({ "key": "s3cret", "limit": "1/s" }),
     )
     .await;
-    post_ok(&bench, "/limits/api/unset", json!({ "key": "s3cret" })).await;
-    let log = get(&bench, "/audit/limits").await;
+    post_ok(
+        &bench,
+        "/api/v1/limits/api/unset",
+        json!({ "key": "s3cret" }),
+    )
+    .await;
+    let log = get(&bench, "/api/v1/audit/limits").await;
     assert!(
         !log.body.contains("s3cret") && !log.body.contains(TOKEN),
         "{}",
@@ -217,11 +258,16 @@ async fn with_a_full_disk_commands_fail_and_nothing_changes() {
     let bench = Bench::new().await;
     bench.faults.set_full(true);
     let command = json!({ "key": "silver", "limit": "1/s" });
-    let unavailable = post(&bench, "/limits/api/set", command).await;
+    let unavailable = post(&bench, "/api/v1/limits/api/set", command).await;
     assert_eq!(
         (unavailable.status, &unavailable.json()["error"]),
         (503, &json!("store_unavailable"))
     );
-    let standing = post_ok(&bench, "/limits/api/show", json!({ "key": "silver" })).await;
+    let standing = post_ok(
+        &bench,
+        "/api/v1/limits/api/show",
+        json!({ "key": "silver" }),
+    )
+    .await;
     assert_eq!(standing["requests"], 100);
 }

@@ -1,4 +1,4 @@
-//! Tests of `/rooms` and `/rooms/{name}/state`.
+//! Tests of `/api/v1/state` and `/api/v1/rooms/{name}/state`.
 
 use anteroom_admin::RoomStates;
 use anteroom_node::Outcome;
@@ -14,7 +14,7 @@ async fn a_rooms_state_has_the_articles_shape_and_ours() {
     bench
         .until(|room| room.config().name.as_str() != "shop" || room.stats().snapshot.active == 1)
         .await;
-    let response = bench.get("/rooms/shop/state").await;
+    let response = bench.get("/api/v1/rooms/shop/state").await;
     assert_eq!(response.status, 200);
     let state = response.json();
     assert_eq!(state["activeUsers"], 1);
@@ -39,7 +39,7 @@ async fn a_rooms_state_has_the_articles_shape_and_ours() {
 #[tokio::test]
 async fn one_response_has_all_rooms() {
     let bench = Bench::new().await;
-    let response = bench.get("/rooms").await;
+    let response = bench.get("/api/v1/state").await;
     assert_eq!(response.status, 200);
     let states: RoomStates = serde_json::from_str(&response.body).unwrap();
     let found: Vec<_> = states
@@ -55,7 +55,7 @@ async fn one_response_has_all_rooms() {
 async fn the_state_of_a_room_shows_an_expired_lease() {
     let bench = Bench::new().await;
     bench.lose_leases();
-    let state = bench.get("/rooms/shop/state").await.json();
+    let state = bench.get("/api/v1/rooms/shop/state").await.json();
     assert_eq!(state["degraded"], "store_unavailable");
     bench.stop().await;
 }
@@ -78,7 +78,7 @@ async fn a_request_for_an_unknown_room_lists_the_existing_ones() {
         "..",
         "a\u{7f}",
     ] {
-        let response = bench.get(&format!("/rooms/{name}/state")).await;
+        let response = bench.get(&format!("/api/v1/rooms/{name}/state")).await;
         if name == "a\u{7f}" {
             // Malformed HTTP.
             assert_eq!(response.status, 400);
@@ -87,7 +87,7 @@ async fn a_request_for_an_unknown_room_lists_the_existing_ones() {
         assert_eq!(response.status, 404, "{name}");
         assert_eq!(response.json(), expected, "{name}");
     }
-    let escaped = bench.get("/rooms/%73hop/state").await;
+    let escaped = bench.get("/api/v1/rooms/%73hop/state").await;
     assert_eq!(escaped.json()["room"], "shop");
     bench.stop().await;
 }

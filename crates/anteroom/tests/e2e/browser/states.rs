@@ -34,7 +34,7 @@ async fn the_page_reports_that_the_origin_is_down_and_recovers() {
     let browser = Browser::start(Setup::Usual).await;
     let inside = scene.neighbour().await;
     scene.shop.set_closed(true);
-    let path = format!("/rooms/{ROOM}/state");
+    let path = format!("/api/v1/rooms/{ROOM}/state");
     let is_noticed = async || {
         let state = scene.operators.clone().get(&path).await.json();
         state["degraded"] == "origin_down"

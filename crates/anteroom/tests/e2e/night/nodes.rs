@@ -100,7 +100,7 @@ impl Nodes {
 
     async fn state(&self, node: usize) -> Value {
         let mut operator = Client::new(self.gateways[node].admin);
-        operator.get("/rooms/main/state").await.json()
+        operator.get("/api/v1/rooms/main/state").await.json()
     }
 
     /// Returns the reason why a new visitor is queued at this node; `None` = admitted.
@@ -315,8 +315,8 @@ async fn one_command_reaches_all_nodes_of_a_list() {
     let token = nodes.token().display().to_string();
     let words = [
         "room",
-        "main",
         "pause",
+        "main",
         "--token-file",
         &token,
         "--admin",

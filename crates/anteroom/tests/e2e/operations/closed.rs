@@ -54,7 +54,7 @@ async fn commands_to_a_gateway_succeed_when_their_output_is_closed() {
     for words in [
         &["status"][..],
         &["status", "--json"],
-        &["room", "main", "show"],
+        &["room", "show", "main"],
     ] {
         check(&[words, &at].concat(), 0).await;
     }

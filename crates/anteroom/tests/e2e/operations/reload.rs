@@ -144,7 +144,7 @@ async fn rooms_come_and_go() {
     site.file.write(&(SERVER.to_owned() + &main));
     reload(&site, "ok", 2.0).await;
     assert!(!visitor.navigate("/hold/on").await.is_queued());
-    assert_eq!(site.operators("/rooms/hold/state").await.status, 404);
+    assert_eq!(site.operators("/api/v1/rooms/hold/state").await.status, 404);
 }
 
 #[tokio::test]

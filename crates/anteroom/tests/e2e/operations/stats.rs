@@ -109,7 +109,7 @@ async fn the_state_of_a_room_has_the_known_fields_and_ours() {
     let when: jiff::Timestamp = minutes.keys().next().unwrap().parse().unwrap();
     assert_eq!(when.as_second() % 60, 0);
 
-    let unknown = site.operators("/rooms/nowhere/state").await;
+    let unknown = site.operators("/api/v1/rooms/nowhere/state").await;
     assert_eq!(unknown.status, 404);
     assert_eq!(unknown.json()["rooms"], json!(["main"]));
 }

@@ -69,9 +69,11 @@ impl Site {
         Client::new(self.gateway.admin).get(path).await
     }
 
-    /// Returns the body of `GET /rooms/{name}/state`.
+    /// Returns the body of `GET /api/v1/rooms/{name}/state`.
     pub(crate) async fn state(&self, room: &str) -> Value {
-        self.operators(&format!("/rooms/{room}/state")).await.json()
+        self.operators(&format!("/api/v1/rooms/{room}/state"))
+            .await
+            .json()
     }
 
     /// Returns one sample of `/metrics`, by the beginning of its line.

@@ -46,7 +46,7 @@ async fn after(damage: impl AsyncFnOnce(&mut Stage, &Path), what: &str) {
     let detail = health["rooms"][0]["detail"].as_str().unwrap();
     assert!(detail.contains(what), "{detail}");
     assert!(
-        detail.contains("anteroom room main assume-empty"),
+        detail.contains("anteroom room assume-empty main"),
         "{detail}"
     );
     let admin = stage.gateway().admin.to_string();
@@ -136,7 +136,7 @@ async fn after_assume_empty_it_admits_with_the_next_minute() {
     stage.queues_newcomers("recovering").await;
     let admin = stage.gateway().admin.to_string();
     let token = stage.data().join("admin-token").display().to_string();
-    let args = ["room", "main", "assume-empty", "--admin", &admin];
+    let args = ["room", "assume-empty", "main", "--admin", &admin];
     let ended = run(&[&args[..], &["--token-file", &token]].concat()).await;
     assert_eq!(ended.code, Some(0), "{}{}", ended.out, ended.err);
     stage.admits_newcomers().await;

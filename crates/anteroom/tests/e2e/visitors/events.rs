@@ -53,7 +53,7 @@ async fn visitors_gather_for_an_event_and_enter_at_its_start() {
     let state = site.state("main").await;
     assert_eq!(state["event"]["phase"], "running");
     assert_eq!(state["totalActiveUsers"], 3);
-    let settings = site.operators("/rooms/main/settings").await.json();
+    let settings = site.operators("/api/v1/rooms/main/settings").await.json();
     assert_eq!(settings["values"]["total_active_users"]["from"], "event");
     assert_eq!(settings["values"]["total_active_users"]["file"], 10);
     let admin = site.gateway.admin.to_string();

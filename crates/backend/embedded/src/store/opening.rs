@@ -142,7 +142,7 @@ impl Location<'_> {
             folder = %self.dir.path().display(),
             why,
             "{loss}: nobody is admitted until all earlier seats have ended; `anteroom status` \
-             shows when; if there are no active visitors, `anteroom room NAME assume-empty` ends \
+             shows when; if there are no active visitors, `anteroom room assume-empty NAME` ends \
              the wait"
         );
         Ok(created)

@@ -1,4 +1,5 @@
-//! Revocation of a session by the origin: the seat is freed once, the ticket rejected from then on.
+//! Revocation of a session by the origin or an operator: the seat is freed once, the ticket rejected
+//! from then on.
 
 use alloc::vec::Vec;
 
@@ -109,17 +110,40 @@ impl Room {
         let own_end = seat.map(|seat| seat.ends_at);
         let newest = self.newest_seat(ticket.visitor, now);
         let newest = newest.map(|seat| seat.ends_at);
+        let last_end = ends_at.max(newest.unwrap_or(ends_at));
+        self.revoke(ticket.visitor, (own_end.max(newest), last_end), now)
+    }
+
+    /// Ends the session of a visitor with a seat that this node gave or extended. Returns whether
+    /// that was new. If not, the node knows no such seat, or the list is full.
+    pub fn handle_revoke_of(&mut self, visitor: VisitorId, now: Timestamp) -> bool {
+        let over = now.max(self.snapshot.closed_through);
+        let seat = self.newest_seat(visitor, now);
+        let Some(seat) = seat.filter(|seat| seat.ends_at > over) else {
+            return false;
+        };
+        self.revoke(visitor, (Some(seat.ends_at), seat.ends_at), now)
+    }
+
+    /// Revokes the session of a visitor whose seat is counted here until `seat_ends_at`, and which
+    /// has a ticket until `last_end`.
+    fn revoke(
+        &mut self,
+        visitor: VisitorId,
+        (seat_ends_at, last_end): (Option<Timestamp>, Timestamp),
+        now: Timestamp,
+    ) -> bool {
         let longest = self
             .longest_known
             .max(self.seat_terms.longest_seat())
             .max(self.lease.longest_seat());
         let is_new = self.revoked.insert(Revocation {
-            visitor: ticket.visitor,
-            seat_ends_at: own_end.max(newest),
-            until: ends_at.max(newest.unwrap_or(ends_at)).max(now + longest),
+            visitor,
+            seat_ends_at,
+            until: last_end.max(now + longest),
         });
         if is_new {
-            self.newest.forget(ticket.visitor);
+            self.newest.forget(visitor);
             self.counters.revoked += 1;
             self.demand.note_change();
         }

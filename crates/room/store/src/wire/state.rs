@@ -1,4 +1,4 @@
-//! Body of `GET /rooms/{name}/state`: the present state of a room. The first members are those of
+//! Body of `GET /api/v1/rooms/{name}/state`: the present state of a room. The first members are those of
 //! the published design with counters, in its format; ours follow.
 //!
 //! All of it is as old as `ageMs` says. No decision depends on it.
@@ -68,7 +68,7 @@ pub struct StateFacts {
 }
 
 /// Cause of a time in which a ledger grants no slots.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClosedState {
     /// `maybe_first_start`, `lost_record`, `lost_record_without_visitors`, `missing_reports` or
@@ -113,7 +113,7 @@ pub enum Watermark {
 }
 
 /// Body of the response.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RoomState {
     /// Active visitors.
@@ -198,7 +198,7 @@ pub struct RoomState {
 }
 
 /// Event of a room, as one node sees it.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventState {
     /// Name.
@@ -231,7 +231,7 @@ impl EventState {
 }
 
 /// Origin of a room, as one node sees it.
-#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct OriginState {
     /// `http://host:port`.

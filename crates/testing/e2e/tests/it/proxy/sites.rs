@@ -94,7 +94,7 @@ async fn each_host_has_its_origins(fast_path: bool) {
     let (status, _) = ask(address, "other.example", "/").await;
     assert_eq!(status, 404, "no site serves this host");
 
-    let states: Value = serde_json::from_str(&admin(&gateway, "/rooms").await).unwrap();
+    let states: Value = serde_json::from_str(&admin(&gateway, "/api/v1/state").await).unwrap();
     let names: Vec<_> = states["sites"]
         .as_array()
         .unwrap()

@@ -174,7 +174,7 @@ impl Site {
     }
 
     pub(crate) async fn state(&self) -> Value {
-        serde_json::from_str(&self.operators("/rooms/shop/state").await).unwrap()
+        serde_json::from_str(&self.operators("/api/v1/rooms/shop/state").await).unwrap()
     }
 }
 
