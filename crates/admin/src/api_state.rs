@@ -17,6 +17,7 @@ use crate::command::WrongTokens;
 use crate::extras::Extras;
 use crate::metrics::Metrics;
 use crate::probes::Ready;
+use crate::reload::Reloader;
 use crate::tokens::Tokens;
 
 /// Shared state of the handlers.
@@ -30,6 +31,7 @@ pub(crate) struct Inner {
     pub(crate) metrics: Metrics,
     pub(crate) ready: Ready,
     pub(crate) previews: Previews,
+    pub(crate) reloader: Reloader,
 }
 
 /// Returns the room that a path names.

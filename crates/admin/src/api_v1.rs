@@ -7,6 +7,7 @@
 
 mod limits;
 mod pointer;
+mod process;
 mod room_commands;
 mod rooms;
 mod states;
@@ -86,6 +87,7 @@ async fn show_document() -> impl IntoResponse {
 fn described() -> OpenApiRouter<Arc<Inner>> {
     let paths = OpenApiRouter::new()
         .routes(routes!(states::show_state))
+        .routes(routes!(process::reload))
         .routes(routes!(rooms::list_rooms, rooms::create_room))
         .routes(routes!(
             rooms::show_room,
@@ -106,6 +108,8 @@ fn described() -> OpenApiRouter<Arc<Inner>> {
         .routes(routes!(room_commands::open_room))
         .routes(routes!(room_commands::set_message))
         .routes(routes!(room_commands::reset_overrides))
+        .routes(routes!(room_commands::undo_change))
+        .routes(routes!(room_commands::revoke_visitor))
         .routes(routes!(room_commands::assume_room_empty))
         .routes(routes!(limits::list_limits))
         .routes(routes!(limits::show_limit))

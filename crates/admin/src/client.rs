@@ -8,6 +8,7 @@ mod commands;
 mod http;
 pub mod limits;
 mod options;
+pub mod reload;
 pub mod room;
 pub mod status;
 mod text;

@@ -24,6 +24,7 @@ use crate::guard::guard;
 use crate::health;
 use crate::metrics::{self, Metrics};
 use crate::probes::{self, Ready};
+use crate::reload::Reloader;
 use crate::tokens::Tokens;
 
 /// Body of `GET /`.
@@ -57,13 +58,14 @@ impl fmt::Debug for Control {
 impl Control {
     /// Creates the API of `node`, its rate limits and its rooms of the API, for operators with one
     /// of `tokens`. `extras` are the stats of the rest of the program, [`crate::NoExtras`] if there
-    /// are none. The start time in the metrics is now.
+    /// are none. `reloader` asks for the configuration file to be read again. The start time in the
+    /// metrics is now.
     #[must_use]
     pub fn new(
         node: Arc<Node>,
         (limits, api_rooms): (Arc<LiveLimits>, Arc<LiveApiRooms>),
         extras: Arc<dyn Extras>,
-        tokens: Arc<Tokens>,
+        (tokens, reloader): (Arc<Tokens>, Reloader),
     ) -> Self {
         let metrics = Metrics::new(Arc::clone(&node), Arc::clone(&extras));
         let ready = Ready::new(&node);
@@ -77,6 +79,7 @@ impl Control {
             extras,
             metrics,
             previews: Default::default(),
+            reloader,
         };
         Self {
             inner: Arc::new(inner),

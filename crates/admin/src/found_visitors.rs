@@ -102,7 +102,8 @@ impl FoundState {
     }
 }
 
-fn hex(visitor: VisitorId) -> String {
+/// Returns the whole id of a visitor as text.
+pub(crate) fn hex(visitor: VisitorId) -> String {
     visitor.0.iter().fold(String::new(), |mut text, byte| {
         write!(text, "{byte:02x}").expect("a string takes every text");
         text

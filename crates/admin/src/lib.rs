@@ -25,6 +25,7 @@ mod known_rooms;
 mod metrics;
 pub mod overrides;
 mod probes;
+mod reload;
 mod serve;
 mod tokens;
 
@@ -38,5 +39,6 @@ pub use extras::{
     ConnectionStats, ExtraStats, Extras, LimitStats, NoExtras, QuotaStats, RateLimitServiceStats,
 };
 pub use found_visitors::{FoundState, FoundVisitor, FoundVisitors};
+pub use reload::{ReloadRequest, Reloader};
 pub use serve::serve;
 pub use tokens::{Holder, Role, Token, TokenError, Tokens};

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anteroom_admin::client::{limits as limits_command, room, status};
+use anteroom_admin::client::{limits as limits_command, reload, room, status};
 use anteroom_demo as demo;
 use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -47,10 +47,12 @@ enum Command {
     Check(check::CheckOptions),
     /// Print the state of a running gateway's rooms
     Status(status::StatusOptions),
-    /// Show or change a room of a running gateway
+    /// Create, show and change rooms and events of a running gateway
     Room(room::RoomOptions),
     /// Show or change the limits of single clients at a running gateway
     Limits(limits_command::LimitsOptions),
+    /// Have a running gateway read its config file again
+    Reload(reload::ReloadOptions),
     /// Simulate a rush: how long visitors wait and whether limits hold, with the gateway's own code
     Simulate(Box<simulate::SimulateOptions>),
     /// Print a how-to page, or the help of a command
@@ -69,6 +71,7 @@ pub fn main() -> ExitCode {
         Command::Serve(options) => block_on(serve::run(*options, err)),
         Command::Status(options) => block_on(status::run(options, out, err)),
         Command::Room(options) => block_on(room::run(options, out, err)),
+        Command::Reload(options) => block_on(reload::run(options, out, err)),
         Command::Limits(options) => block_on(limits_command::run(options, out, err)),
     };
     match result {

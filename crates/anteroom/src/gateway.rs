@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anteroom_admin::{Control, Tokens};
+use anteroom_admin::{Control, ReloadRequest, Reloader, Tokens};
 use anteroom_config::{Config, LimitStores, RateLimitServiceConfig, ServerConfig, StoreConfig};
 use anteroom_embedded::{DataDir, Embedded};
 use anteroom_envoy::{RateLimitService, ServiceSockets};
@@ -19,7 +19,7 @@ use anteroom_room_http::layer::WaitingRoomLayer;
 use anteroom_store::Clock;
 use anteroom_tower::{Layers, OpenedStores};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use crate::admin_tokens;
@@ -38,6 +38,7 @@ pub struct Gateway {
     rate_limits: Option<Arc<RateLimitService>>,
     extras: Arc<OtherStats>,
     tokens: Arc<Tokens>,
+    reload_requests: tokio::sync::Mutex<mpsc::Receiver<ReloadRequest>>,
     address: SocketAddr,
     admin: SocketAddr,
     legacy: SocketHandover,
@@ -159,11 +160,12 @@ impl Gateway {
             workers,
         };
         let listeners = listeners.serve(server, address, layers.draining());
+        let (reloader, reload_requests) = Reloader::new();
         let control = Control::new(
             Arc::clone(layers.node()),
             (Arc::clone(layers.limits()), Arc::clone(layers.api_rooms())),
             Arc::clone(&extras) as Arc<_>,
-            Arc::clone(&tokens),
+            (Arc::clone(&tokens), reloader),
         );
         let (control, stop_control) = serve_operators(sockets.operators, server, &control);
         Ok(Self {
@@ -177,6 +179,7 @@ impl Gateway {
             rate_limits,
             extras,
             tokens,
+            reload_requests: tokio::sync::Mutex::new(reload_requests),
             stop_control,
             server: server.clone(),
             store: config.store.clone(),
@@ -257,6 +260,15 @@ impl Gateway {
         changed
             .chain(has_other_service.then_some("rate_limit_service"))
             .collect()
+    }
+
+    /// Waits for an operator's request to read the configuration file again.
+    pub async fn reload_requested(&self) -> ReloadRequest {
+        match self.reload_requests.lock().await.recv().await {
+            Some(request) => request,
+            // The admin address has ended.
+            None => std::future::pending().await,
+        }
     }
 
     /// Records the result of a reload, for metrics and health.

@@ -245,10 +245,10 @@ async fn until_stopped(gateway: &Gateway, file: Option<&Path>, signals: &mut Sig
             _ = signals.terminate.recv() => return End::Stop,
             _ = signals.interrupt.recv() => return End::Stop,
             _ = signals.hang_up.recv() => {
-                supervisor::notify_reloading();
-                reload(gateway, file);
-                supervisor::notify_ready();
+                // The log has the mistakes.
+                let _ = reload(gateway, file);
             }
+            request = gateway.reload_requested() => request.finish(reload(gateway, file)),
             _ = signals.replace.recv(), if starting.is_none() => {
                 if std::process::id() == 1 {
                     // The first process of a container, which ends with it.
@@ -284,29 +284,34 @@ async fn ready(starting: &mut Option<Starting<'_>>) -> Result<u32, HandoverError
     }
 }
 
-/// Reads the file again. A bad file changes nothing, and is reported.
-fn reload(gateway: &Gateway, file: Option<&Path>) {
+/// Reads the file again. A file with mistakes changes nothing, and all of them are logged and
+/// returned.
+fn reload(gateway: &Gateway, file: Option<&Path>) -> Result<(), Vec<String>> {
     let Some(file) = file else {
-        tracing::warn!("SIGHUP: there is no config file to read again");
-        return;
+        let text = "this process was started without a config file, so there is none to read again";
+        tracing::warn!("{text}");
+        return Err(vec![text.to_owned()]);
     };
+    supervisor::notify_reloading();
     let result = match read(file) {
         Ok(config) => gateway
             .reload(&config)
             .map_err(|error| vec![format!("{error:#}")]),
         Err(report) => Err(report.lines()),
     };
-    match result {
+    match &result {
         Ok(()) => {
             tracing::info!(file = %file.display(), "reloaded");
             gateway.note_reload(None);
         }
         Err(lines) => {
-            for line in &lines {
+            for line in lines {
                 tracing::error!("{line}");
             }
             tracing::error!(file = %file.display(), "not reloaded; the old configuration stays");
             gateway.note_reload(Some(lines.join("; ")));
         }
     }
+    supervisor::notify_ready();
+    result
 }

@@ -12,6 +12,14 @@ pub fn rfc3339_millis(moment: Timestamp) -> String {
     format!("{:.3}", timestamp(moment))
 }
 
+/// Parses a point in time in RFC 3339, such as `2030-01-31T10:00:00+01:00`; `None` if it is none, or
+/// before 1970.
+#[must_use]
+pub fn parse(text: &str) -> Option<Timestamp> {
+    let moment = text.parse::<jiff::Timestamp>().ok()?;
+    u64::try_from(moment.as_millisecond()).ok().map(Timestamp)
+}
+
 /// Formats a point in time as `2023-09-11T11:44:00Z`: RFC 3339 in UTC, cut to the second.
 ///
 /// Times beyond the year 9999 are written as the last one that RFC 3339 has.

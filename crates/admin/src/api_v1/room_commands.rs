@@ -5,15 +5,15 @@
 
 use std::sync::Arc;
 
-use anteroom_config::LiveValues;
-use anteroom_config::overrides::{Log, OperatorCommand, RoomOverridesView};
+use anteroom_config::overrides::{Entry, Log, OperatorCommand, RoomOverridesView};
+use anteroom_config::{LiveValues, Problem, time_text};
 use anteroom_node::{CommandOutcome, RoomCommandError, RoomHandle};
 use anteroom_room::visitor_code::{NoVisitorCode, VisitorCode};
 use anteroom_store::wire::state::RoomState;
 use axum::Json;
 use axum::body::to_bytes;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, Query, Request, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -23,9 +23,9 @@ use utoipa::ToSchema;
 use crate::api_error::{ApiError, ErrorBody, ProblemBody, status_of_command};
 use crate::api_state::{Inner, room_of, state_of};
 use crate::clocks::Clocks;
-use crate::command::{BODY_BYTES_MAX, NoBody, actor, read};
+use crate::command::{BODY_BYTES_MAX, NoBody, actor, parse, read};
 use crate::deadline::{COMMAND_TIMEOUT, CommandFailure, in_time, log_rejected};
-use crate::found_visitors::FoundVisitors;
+use crate::found_visitors::{self, FoundState, FoundVisitor, FoundVisitors};
 use crate::tokens::Role;
 
 /// Name of a room in a path.
@@ -81,6 +81,30 @@ impl NodeBody {
 pub(crate) struct ResetBody {
     /// Key of `[[room]]`, `message` or `pause`; `null`: all of them.
     key: Option<String>,
+}
+
+/// Body of an undo.
+#[derive(Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct UndoBody {
+    /// Version of the change, as in the audit log.
+    version: u64,
+}
+
+/// Body of a revocation.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RevokeBody {
+    /// Whole id of the visitor, where several have the code.
+    visitor: Option<String>,
+}
+
+/// Time for which settings are shown.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AtQuery {
+    /// RFC 3339; now if it is absent.
+    at: Option<String>,
 }
 
 const fn everywhere(command: OperatorCommand) -> ScopedCommand {
@@ -274,6 +298,148 @@ pub(crate) async fn reset_overrides(
     .await
 }
 
+/// Returns each key of a change to its value before it, if none of them has changed since.
+///
+/// Nobody is sent away. A change of `assume-empty` cannot be undone.
+#[utoipa::path(
+    post,
+    path = "/rooms/{room}/undo",
+    tag = "overrides",
+    params(("room" = String, Path, description = "Name of the room")),
+    request_body = UndoBody,
+    responses(
+        (status = 200, body = RoomOverridesView),
+        (status = "4XX", body = ErrorBody, description = "Nothing has changed"),
+        (status = 503, body = ErrorBody, description = "The store is unavailable"),
+    ),
+    security(("token" = ["operator"])),
+)]
+pub(crate) async fn undo_change(
+    State(inner): State<Arc<Inner>>,
+    name: Name,
+    request: Request,
+) -> Executed {
+    let who = actor(&inner, &request, Role::Operator).await?;
+    let room = room_of(&inner.node, name)?;
+    let body = to_bytes(request.into_body(), BODY_BYTES_MAX).await;
+    let UndoBody { version } = parse(&body.map_err(|_| ApiError::Body)?)?;
+    let Ok(Ok(log)) = timeout(COMMAND_TIMEOUT, room.override_log()).await else {
+        return Err(ApiError::StoreUnavailable);
+    };
+    let entry = log.entries.iter().find(|entry| entry.version == version);
+    let no_entry = || {
+        let versions = log.entries.iter().map(|entry| entry.version);
+        let (first, last) = (versions.clone().min(), versions.max());
+        let range = first
+            .zip(last)
+            .map(|(first, last)| format!("; the log has {first} to {last}"));
+        let problem = format!(
+            "no change has version {version}{}",
+            range.unwrap_or_default()
+        );
+        ApiError::not_allowed(problem)
+    };
+    let entry = entry.ok_or_else(no_entry)?.clone();
+    let command = OperatorCommand::Undo(Box::new(entry));
+    let (for_task, handle) = (command.clone(), Arc::clone(&room));
+    let undone = in_time(async move { handle.execute(&for_task, &who).await }).await;
+    undone.map_err(|error| match error {
+        CommandFailure::Failed(RoomCommandError::Refused(problems)) => {
+            let problems = problems
+                .0
+                .into_iter()
+                .map(|problem| with_later(problem, version, &log));
+            ApiError::NotAllowed {
+                problems: problems
+                    .map(|problem| ProblemBody::from(&problem))
+                    .collect(),
+            }
+        }
+        error => rejected(&room, &command, error),
+    })?;
+    Ok((StatusCode::OK, Json(room.shown())))
+}
+
+/// Adds who changed the key of a problem after this version.
+fn with_later(problem: Problem, version: u64, log: &Log) -> Problem {
+    let is_later = |entry: &&Entry| {
+        let mut changes = entry.changes.iter();
+        entry.version > version && changes.any(|change| change.key == problem.key)
+    };
+    let Some(later) = log.entries.iter().rev().find(is_later) else {
+        return problem;
+    };
+    let user = later.who.user.as_deref().unwrap_or(&later.who.token);
+    let hint = format!(
+        "{user} changed it: version {}, {}",
+        later.version, later.what
+    );
+    Problem {
+        hint: Some(hint),
+        ..problem
+    }
+}
+
+/// Ends the session of the active visitor with a code.
+///
+/// A node knows visitors whose seats it gave or extended itself: ask all nodes.
+#[utoipa::path(
+    post,
+    path = "/rooms/{room}/visitors/{code}/revoke",
+    tag = "overrides",
+    params(
+        ("room" = String, Path, description = "Name of the room"),
+        ("code" = String, Path, description = "Code as on the visitor's page: 3F9A-12C4"),
+    ),
+    request_body = RevokeBody,
+    responses(
+        (status = 200, body = FoundVisitors),
+        (status = "4XX", body = ErrorBody, description = "Nothing has changed"),
+    ),
+    security(("token" = ["operator"])),
+)]
+pub(crate) async fn revoke_visitor(
+    State(inner): State<Arc<Inner>>,
+    path: Result<Path<(String, String)>, PathRejection>,
+    request: Request,
+) -> Result<Json<FoundVisitors>, ApiError> {
+    let who = actor(&inner, &request, Role::Operator).await?;
+    let (room, code) = visitor_of(&inner, path)?;
+    let body = to_bytes(request.into_body(), BODY_BYTES_MAX).await;
+    let wanted = read::<RevokeBody>(&body.map_err(|_| ApiError::Body)?)?.visitor;
+    let known = FoundVisitors::of(room.config().name.as_str(), code, room.find(code));
+    let is_wanted = |visitor: &&FoundVisitor| {
+        let is_active = matches!(visitor.state, FoundState::Active { .. });
+        is_active
+            && wanted
+                .as_ref()
+                .is_none_or(|wanted| *wanted == visitor.visitor)
+    };
+    let mut active = known.visitors.iter().filter(is_wanted);
+    let (Some(visitor), None) = (active.next(), active.next()) else {
+        let count = known.visitors.iter().filter(is_wanted).count();
+        return Err(ApiError::not_allowed(if count == 0 {
+            "this node knows no active visitor with this code: ask the other nodes".to_owned()
+        } else {
+            format!("{count} active visitors have this code: name one with `visitor`")
+        }));
+    };
+    let ids = room.find(code).into_iter().map(|(id, _)| id);
+    let mut ids = ids.filter(|id| found_visitors::hex(*id) == visitor.visitor);
+    let id = ids.next().ok_or(ApiError::NotFound)?;
+    room.revoke_visitor(id).await;
+    tracing::warn!(
+        room = %room.config().name,
+        visitor = visitor.visitor,
+        token = who.token,
+        user = who.user,
+        from = who.address,
+        "an operator ended a session"
+    );
+    let known = FoundVisitors::of(room.config().name.as_str(), code, room.find(code));
+    Ok(Json(known))
+}
+
 /// Executes a command on a room.
 async fn execute<B: Default + DeserializeOwned>(
     inner: &Inner,
@@ -361,10 +527,13 @@ fn note(outcome: CommandOutcome, this_node: bool, is_paused: bool) -> Option<Str
     get,
     path = "/rooms/{room}/settings",
     tag = "overrides",
-    params(("room" = String, Path, description = "Name of the room")),
+    params(
+        ("room" = String, Path, description = "Name of the room"),
+        ("at" = Option<String>, Query, description = "Time (RFC 3339): what will be in force then"),
+    ),
     responses(
         (status = 200, body = RoomOverridesView),
-        (status = "4XX", body = ErrorBody, description = "Nothing has changed"),
+        (status = "4XX", body = ErrorBody, description = "The request is not allowed"),
         (status = 503, body = ErrorBody, description = "The store is unavailable"),
     ),
     security(("token" = ["viewer"])),
@@ -375,9 +544,22 @@ pub(crate) async fn show_settings(
     request: Request,
 ) -> Result<Json<RoomOverridesView>, ApiError> {
     actor(&inner, &request, Role::Viewer).await?;
+    let Query(AtQuery { at }) = Query::try_from_uri(request.uri())
+        .map_err(|error| ApiError::not_allowed(error.body_text()))?;
+    let at = at.map(|text| {
+        let at = time_text::parse(&text);
+        let no_time = || {
+            let allowed = "allowed is a time such as 2030-01-31T10:00:00+01:00";
+            ApiError::not_allowed(format!("at: found {text:?}; {allowed}"))
+        };
+        at.ok_or_else(no_time)
+    });
+    let at = at.transpose()?;
     let room = room_of(&inner.node, name)?;
     room.refresh_overrides().await;
-    Ok(Json(room.shown()))
+    Ok(Json(
+        at.map_or_else(|| room.shown(), |at| room.shown_at(at)),
+    ))
 }
 
 /// Returns who changed what in a room.
@@ -426,16 +608,24 @@ pub(crate) async fn find_visitor(
     request: Request,
 ) -> Result<Json<FoundVisitors>, ApiError> {
     actor(&inner, &request, Role::Operator).await?;
+    let (room, code) = visitor_of(&inner, path)?;
+    let name = room.config().name.to_string();
+    Ok(Json(FoundVisitors::of(&name, code, room.find(code))))
+}
+
+/// Returns the room and the code of a visitor that a path names.
+fn visitor_of(
+    inner: &Inner,
+    path: Result<Path<(String, String)>, PathRejection>,
+) -> Result<(Arc<RoomHandle>, VisitorCode), ApiError> {
     let (name, code) = match path {
         Ok(Path((name, code))) => (Ok(Path(name)), code),
         Err(error) => (Err(error), String::new()),
     };
     let room = room_of(&inner.node, name)?;
-    let code: VisitorCode = code
-        .parse()
-        .map_err(|error: NoVisitorCode| ApiError::not_allowed(error.to_string()))?;
-    let name = room.config().name.to_string();
-    Ok(Json(FoundVisitors::of(&name, code, room.find(code))))
+    let code = code.parse();
+    let code = code.map_err(|error: NoVisitorCode| ApiError::not_allowed(error.to_string()))?;
+    Ok((room, code))
 }
 
 /// Assumes that nobody is active: a room whose store has lost its memory admits at once.

@@ -18,6 +18,7 @@ use anyhow::Context as _;
 use clap::{Args, Subcommand};
 use futures_util::future::join_all;
 use http::Method;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
 use crate::api_v1::{RoomDocument, RoomDocuments};
@@ -94,7 +95,13 @@ enum RoomCommand {
     #[command(subcommand)]
     Event(EventCommand),
     /// Print the values in force, and which of them an operator set
-    Show(RoomArgument),
+    Show {
+        #[command(flatten)]
+        room: RoomArgument,
+        /// Time: what will be in force then, if nobody changes anything
+        #[arg(long, value_name = "TIME")]
+        at: Option<String>,
+    },
     /// Set keys of the configuration, such as total_active_users=300; they win until `reset`
     Set {
         #[command(flatten)]
@@ -150,8 +157,28 @@ enum RoomCommand {
         #[arg(value_parser = str::parse::<VisitorCode>)]
         code: VisitorCode,
     },
+    /// End the session of the active visitor with a code; its seat becomes free
+    ///
+    /// A node knows visitors whose seats it gave or extended itself: name every node with --admin.
+    Revoke {
+        #[command(flatten)]
+        room: RoomArgument,
+        /// Code as on the visitor's page, such as 3F9A-12C4
+        #[arg(value_parser = str::parse::<VisitorCode>)]
+        code: VisitorCode,
+        /// Whole id of the visitor, if several have the code
+        #[arg(long, value_name = "ID")]
+        visitor: Option<String>,
+    },
     /// Print who changed what, and when
     Audit(RoomArgument),
+    /// Return each key of a change to its value before it, if none has changed since
+    Undo {
+        #[command(flatten)]
+        room: RoomArgument,
+        /// Version of the change, as `audit` prints it
+        version: u64,
+    },
 }
 
 /// What a room of the API is to be.
@@ -289,9 +316,22 @@ impl RoomCommand {
             }
             Self::Delete(room) => request(Method::DELETE, format!("rooms/{}", room.name), None),
             Self::Event(event) => event.request()?,
-            Self::Show(room) => get(room, "settings"),
+            Self::Show { room, at: None } => get(room, "settings"),
+            Self::Show { room, at: Some(at) } => {
+                let at = utf8_percent_encode(at, NON_ALPHANUMERIC);
+                get(room, &format!("settings?at={at}"))
+            }
             Self::Audit(room) => get(room, "audit"),
             Self::Find { room, code } => get(room, &format!("visitors/{code}")),
+            Self::Revoke {
+                room,
+                code,
+                visitor,
+            } => {
+                let path = format!("visitors/{code}/revoke");
+                post(room, &path, json!({ "visitor": visitor }))
+            }
+            Self::Undo { room, version } => post(room, "undo", json!({ "version": version })),
             Self::Set { room, values } => post(room, "set", Value::Object(typed(values)?)),
             Self::Pause { node, message } => post_to(node, "pause", json!({ "message": message })),
             Self::Resume(node) => post_to(node, "resume", json!({})),
@@ -329,8 +369,10 @@ impl RoomCommand {
             Self::Create { room, .. }
             | Self::Edit { room, .. }
             | Self::Delete(room)
-            | Self::Show(room)
+            | Self::Show { room, .. }
             | Self::Set { room, .. }
+            | Self::Revoke { room, .. }
+            | Self::Undo { room, .. }
             | Self::Reset { room, .. }
             | Self::AssumeEmpty(room)
             | Self::Find { room, .. }
@@ -470,10 +512,10 @@ fn render(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
         RoomCommand::Audit(_) => {
             common::log(&serde_json::from_value::<Log>(body).context(NOT_OURS)?)
         }
-        RoomCommand::Find { .. } => {
+        RoomCommand::Find { .. } | RoomCommand::Revoke { .. } => {
             text::found(&serde_json::from_value::<FoundVisitors>(body).context(NOT_OURS)?)
         }
-        RoomCommand::Show(_) => {
+        RoomCommand::Show { .. } => {
             text::shown(&serde_json::from_value::<RoomOverridesView>(body).context(NOT_OURS)?)
         }
         _ => text::short(&serde_json::from_value::<RoomOverridesView>(body).context(NOT_OURS)?),
@@ -486,7 +528,8 @@ fn render_short(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
         RoomCommand::AssumeEmpty(_)
         | RoomCommand::Audit(_)
         | RoomCommand::Find { .. }
-        | RoomCommand::Show(_) => {
+        | RoomCommand::Revoke { .. }
+        | RoomCommand::Show { .. } => {
             format!("\n{}", render(options, body)?)
         }
         _ => text::line(&serde_json::from_value::<RoomOverridesView>(body).context(NOT_OURS)?),

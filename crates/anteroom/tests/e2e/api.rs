@@ -1,5 +1,6 @@
 //! Rooms that are made over the API, at two gateways on one Redis.
 
+mod commands;
 mod rooms;
 mod sdk;
 

@@ -21,16 +21,15 @@ pub(crate) fn token_file(data: &Path) -> PathBuf {
 async fn room(gateway: &Gateway, token_file: &Path, words: &[&str]) -> Ended {
     let admin = gateway.admin.to_string();
     let token_file = token_file.display().to_string();
-    let mut args = vec![
-        "room",
-        "main",
-        "--admin",
-        &admin,
-        "--token-file",
-        &token_file,
-    ];
-    args.extend(words);
+    let mut args = of_main(words);
+    args.extend(["--admin", &admin, "--token-file", &token_file]);
     run(&args).await
+}
+
+/// Returns a command about the room `main`.
+fn of_main<'a>(words: &[&'a str]) -> Vec<&'a str> {
+    let (verb, rest) = words.split_first().unwrap();
+    [&["room", verb, "main"], rest].concat()
 }
 
 /// Runs a command about the room `main` that must succeed; returns its output with `--json`.

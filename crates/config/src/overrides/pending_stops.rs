@@ -85,7 +85,10 @@ impl OperatorCommand {
             Self::QueueAll => subject == Subject::QueueAll,
             Self::Open => subject != Subject::Message,
             Self::Message(_) => subject == Subject::Message,
-            Self::Undo(entry) => entry.changes.iter().any(|change| change.key == subject.key()),
+            Self::Undo(entry) => entry
+                .changes
+                .iter()
+                .any(|change| change.key == subject.key()),
             Self::Reset(None) => true,
             Self::Reset(Some(key)) => key == subject.key(),
             Self::Set(values) => subject == Subject::QueueAll && values.contains_key(QUEUE_ALL),

@@ -449,14 +449,16 @@ impl RoomHandle {
     /// Ends the session of a ticket, as the origin commands. The parent knows when this returns,
     /// unless it is unavailable.
     pub async fn revoke(&self, ticket: Ticket) -> bool {
-        self.revoke_with(|room, now| room.handle_revoke(ticket, now)).await
+        self.revoke_with(|room, now| room.handle_revoke(ticket, now))
+            .await
     }
 
     /// Ends the session of a visitor with a seat that this node gave or extended, as an operator
     /// commands. Returns whether that was new. The parent knows when this returns, unless it is
     /// unavailable.
     pub async fn revoke_visitor(&self, visitor: VisitorId) -> bool {
-        self.revoke_with(|room, now| room.handle_revoke_of(visitor, now)).await
+        self.revoke_with(|room, now| room.handle_revoke_of(visitor, now))
+            .await
     }
 
     async fn revoke_with(&self, revoke: impl FnOnce(&mut Room, Timestamp) -> bool) -> bool {

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anteroom_admin::api_rooms::{LiveApiRooms, RoomsHost};
 use anteroom_admin::overrides::LiveLimits;
-use anteroom_admin::{Control, ExtraStats, Extras, Role, Token, Tokens, serve};
+use anteroom_admin::{Control, ExtraStats, Extras, Reloader, Role, Token, Tokens, serve};
 use anteroom_config::{Checks, Config, RoomName};
 use anteroom_embedded::{DataDir, Embedded, faults::Faults};
 use anteroom_limit::time::TimestampUs;
@@ -196,7 +196,7 @@ impl Bench {
             Arc::clone(&node),
             (limits, api_rooms),
             Arc::new(Fixed(extras)),
-            tokens,
+            (tokens, Reloader::new().0),
         );
         let done = tokio::spawn(serve(listener, Vec::new(), control.router(), shutdown));
         Self {

@@ -16,7 +16,7 @@ use crate::support::origin::RecordingOrigin;
 use crate::support::process::{Gateway, room_flags};
 use crate::support::{eventually, site::until_inside};
 
-use super::{room_json, token_file};
+use super::{of_main, room_json, token_file};
 
 struct Nodes {
     gateways: Vec<Gateway>,
@@ -84,8 +84,8 @@ impl Nodes {
     /// Runs a command about the room at several nodes at once.
     async fn operate_at(&self, nodes: &[usize], words: &[&str]) -> Ended {
         let token = self.token().display().to_string();
-        let mut args = vec!["room", "main", "--token-file", &token];
-        args.extend(words);
+        let mut args = of_main(words);
+        args.extend(["--token-file", &token]);
         self.run(nodes, &args).await
     }
 

@@ -4,6 +4,7 @@ use std::process::Stdio;
 
 use tokio::time::timeout;
 
+use crate::night::token_file;
 use crate::support::command::command;
 use crate::support::config::ConfigFile;
 use crate::support::site::Site;
@@ -51,10 +52,12 @@ async fn commands_to_a_gateway_succeed_when_their_output_is_closed() {
     .await;
     let admin = site.gateway.admin.to_string();
     let at = ["--admin", &admin];
+    let token = token_file(&site.file.path().with_file_name("anteroom-data"));
+    let token = token.display().to_string();
     for words in [
         &["status"][..],
         &["status", "--json"],
-        &["room", "show", "main"],
+        &["room", "show", "main", "--token-file", &token],
     ] {
         check(&[words, &at].concat(), 0).await;
     }

@@ -107,6 +107,15 @@ impl RoomHandle {
         }
     }
 
+    /// Returns the values that will be in effect at a time, by the wall clock, if nobody changes
+    /// anything.
+    #[must_use]
+    pub fn shown_at(&self, at: Timestamp) -> RoomOverridesView {
+        let settings = self.settings.load();
+        let then = anteroom_config::effective(&settings.file, &settings.overrides, at);
+        RoomOverridesView::of(&settings.overrides, &settings.file, &then)
+    }
+
     /// Returns the overrides in the store, as far as this node knows.
     pub(super) fn stored_overrides(&self) -> Arc<RoomOverrides> {
         Arc::clone(&self.settings.load().stored)

@@ -1,0 +1,320 @@
+//! `/api/v1` and the commands on it, at two gateways on one Redis.
+
+use std::fs;
+
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use super::{Nodes, TOKEN};
+use crate::support::client::Client;
+use crate::support::command::{Ended, run};
+use crate::support::eventually;
+
+impl Nodes {
+    /// Runs a command at one node with the token of an admin.
+    async fn command(&self, node: usize, words: &[&str]) -> Ended {
+        let admin = self.gateways[node].admin.to_string();
+        let tokens = self.temp.path().join("tokens").display().to_string();
+        let more = ["--admin", &admin, "--token-file", &tokens];
+        run(&[words, &more].concat()).await
+    }
+
+    /// Runs a command that must succeed.
+    async fn succeed(&self, node: usize, words: &[&str]) -> String {
+        let ended = self.command(node, words).await;
+        assert_eq!(ended.code, Some(0), "{words:?}: {}{}", ended.out, ended.err);
+        ended.out
+    }
+
+    /// Runs a command that is not allowed.
+    async fn refuse(&self, node: usize, words: &[&str], parts: &[&str]) {
+        let ended = self.command(node, words).await;
+        assert_eq!(ended.code, Some(2), "{words:?}: {}{}", ended.out, ended.err);
+        for part in parts {
+            assert!(ended.err.contains(part), "{words:?}: {part}: {}", ended.err);
+        }
+    }
+
+    async fn v1(
+        &self,
+        node: usize,
+        method: Method,
+        path: &str,
+        body: &Value,
+    ) -> (StatusCode, Value) {
+        let path = format!("/api/v1/{path}");
+        let token = format!("Bearer {TOKEN}");
+        let headers = [("authorization", &*token)];
+        let mut client = Client::new(self.gateways[node].admin);
+        let response = client
+            .send(method, &path, &headers, &body.to_string())
+            .await;
+        let body = serde_json::from_slice(&response.body).unwrap_or(Value::Null);
+        (response.status, body)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_room_lives_by_commands_alone() {
+    let nodes = Nodes::start().await;
+    let page = nodes.temp.path().join("page.html");
+    fs::write(
+        &page,
+        "<p>{{#cfWaitingRoom.queueIsFull}}full{{/cfWaitingRoom.queueIsFull}}</p>",
+    )
+    .unwrap();
+    let page = page.display().to_string();
+    let create = [
+        "room",
+        "create",
+        "sale",
+        "host=shop.example",
+        "path=/sale",
+        "total_active_users=200",
+        "new_users_per_minute=200",
+        "--description",
+        "Friday",
+        "--rule",
+        "has_cookie(\"staff\")",
+    ];
+    let made = nodes.succeed(0, &create).await;
+    assert!(
+        made.contains("room sale at shop.example/sale of site shop"),
+        "{made}"
+    );
+    let listed = nodes.succeed(1, &["room", "list"]).await;
+    assert!(
+        listed.contains("checkout") && listed.contains("sale"),
+        "{listed}"
+    );
+    let event = [
+        "room",
+        "event",
+        "create",
+        "sale",
+        "friday",
+        "event_start_time=2031-01-31T10:00:00Z",
+        "event_end_time=2031-01-31T12:00:00Z",
+        "total_active_users=900",
+        "new_users_per_minute=600",
+    ];
+    let planned = nodes.succeed(1, &event).await;
+    assert!(
+        planned.contains("event friday: 2031-01-31T10:00:00"),
+        "{planned}"
+    );
+    // What will be in force then.
+    let then = [
+        "room",
+        "show",
+        "sale",
+        "--at",
+        "2031-01-31T11:00:00Z",
+        "--json",
+    ];
+    eventually("node 0 serves the event", || async {
+        let shown: Value = serde_json::from_str(&nodes.succeed(0, &then).await).unwrap();
+        let limit = &shown["values"]["total_active_users"];
+        limit["value"] == 900 && limit["from"] == "event"
+    })
+    .await;
+    nodes
+        .succeed(0, &["room", "edit", "sale", "--page", &page])
+        .await;
+    nodes
+        .succeed(
+            0,
+            &[
+                "room",
+                "event",
+                "edit",
+                "sale",
+                "friday",
+                "total_active_users=800",
+            ],
+        )
+        .await;
+    let list = ["room", "list", "--json"];
+    let rooms: Value = serde_json::from_str(&nodes.succeed(0, &list).await).unwrap();
+    let sale = rooms["rooms"].as_array().unwrap().last().unwrap();
+    assert_eq!(sale["values"]["name"], "sale");
+    assert_eq!(sale["description"], "Friday");
+    assert_eq!(sale["events"][0]["total_active_users"], 800);
+    assert_eq!(sale["rules"][0]["expression"], "has_cookie(\"staff\")");
+    assert!(
+        sale["values"]["custom_page_html"]
+            .as_str()
+            .unwrap()
+            .contains("full")
+    );
+    nodes
+        .succeed(1, &["room", "event", "delete", "sale", "friday"])
+        .await;
+    nodes.succeed(1, &["room", "delete", "sale"]).await;
+    let listed = nodes.succeed(0, &["room", "list"]).await;
+    assert!(!listed.contains("sale"), "{listed}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn mistakes_are_named_together_and_change_nothing() {
+    let nodes = Nodes::start().await;
+    let wrong = [
+        "room",
+        "create",
+        "sale",
+        "host=shop.example",
+        "path=/sale",
+        "sesion=1",
+    ];
+    let wrong = [
+        &wrong[..],
+        &["total_active_users=0", "new_users_per_minute=5"],
+    ]
+    .concat();
+    let parts = ["sesion", "total_active_users", "nothing was changed"];
+    nodes.refuse(0, &wrong, &parts).await;
+    nodes
+        .refuse(
+            0,
+            &["room", "edit", "checkout", "path=/x"],
+            &["configuration file"],
+        )
+        .await;
+    let both = [&nodes.gateways[0], &nodes.gateways[1]].map(|node| node.admin.to_string());
+    let twice = run(&["room", "list", "--admin", &both[0], "--admin", &both[1]]).await;
+    assert_eq!(twice.code, Some(1));
+    assert!(twice.err.contains("name one of them"), "{}", twice.err);
+
+    let body = json!({
+        "values": {
+            "name": "sale", "host": "shop.example", "path": "/sale",
+            "total_active_users": 5, "new_users_per_minute": 5, "custom_page_file": "/etc/passwd",
+        },
+        "events": [{ "name": "friday", "event_start_time": "soon" }],
+        "rules": [{ "expression": "1 +" }],
+    });
+    let (status, refused) = nodes.v1(0, Method::POST, "rooms", &body).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{refused}");
+    let problems = refused["problems"].as_array().unwrap().iter();
+    let pointers: Vec<&str> = problems
+        .filter_map(|problem| problem["pointer"].as_str())
+        .collect();
+    for expected in [
+        "/values/custom_page_file",
+        "/events/0/event_start_time",
+        "/rules/0",
+    ] {
+        assert!(pointers.contains(&expected), "{expected}: {refused}");
+    }
+    let odd = json!({ "values": {}, "valuse": {} });
+    let (status, refused) = nodes.v1(0, Method::POST, "rooms", &odd).await;
+    assert_eq!(
+        (status, &refused["error"]),
+        (StatusCode::BAD_REQUEST, &json!("not_understood"))
+    );
+    assert!(
+        refused["problems"][0]["message"]
+            .as_str()
+            .unwrap()
+            .contains("valuse")
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_change_is_undone_unless_it_was_changed_again() {
+    let nodes = Nodes::start().await;
+    nodes
+        .succeed(0, &["room", "set", "checkout", "total_active_users=70"])
+        .await;
+    nodes
+        .succeed(0, &["room", "pause", "checkout", "--message", "Back soon"])
+        .await;
+    nodes.succeed(0, &["room", "undo", "checkout", "2"]).await;
+    let (_, shown) = nodes
+        .v1(0, Method::GET, "rooms/checkout/settings", &Value::Null)
+        .await;
+    assert_eq!(shown["paused"], Value::Null);
+    nodes
+        .succeed(0, &["room", "set", "checkout", "total_active_users=90"])
+        .await;
+    let again = [
+        "total_active_users",
+        "it is now 90",
+        "version 4",
+        "nothing was changed",
+    ];
+    nodes
+        .refuse(0, &["room", "undo", "checkout", "1"], &again)
+        .await;
+    nodes.succeed(0, &["room", "undo", "checkout", "4"]).await;
+    nodes.succeed(0, &["room", "undo", "checkout", "1"]).await;
+    let (_, shown) = nodes
+        .v1(0, Method::GET, "rooms/checkout/settings", &Value::Null)
+        .await;
+    let limit = &shown["values"]["total_active_users"];
+    assert_eq!(
+        (&limit["value"], &limit["from"]),
+        (&json!(50), &json!("file"))
+    );
+    nodes
+        .refuse(
+            0,
+            &["room", "undo", "checkout", "99"],
+            &["no change has version 99", "1 to 6"],
+        )
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reload_reports_every_mistake_of_the_file() {
+    let nodes = Nodes::start().await;
+    let file = nodes.file(0);
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(
+        &file,
+        text.replace("total_active_users = 50", "total_active_users = 60"),
+    )
+    .unwrap();
+    let done = nodes.succeed(0, &["reload"]).await;
+    assert!(done.contains("the file is in force"), "{done}");
+    let (_, state) = nodes
+        .v1(0, Method::GET, "rooms/checkout/state", &Value::Null)
+        .await;
+    assert_eq!(state["totalActiveUsers"], 60, "{state}");
+    let wrong = text.replace("= 50", "= 0").replace("= 30", "= \"x\"");
+    fs::write(&file, wrong).unwrap();
+    let parts = [
+        "total_active_users",
+        "new_users_per_minute",
+        "stays in force",
+    ];
+    nodes.refuse(0, &["reload"], &parts).await;
+    let (_, state) = nodes
+        .v1(0, Method::GET, "rooms/checkout/state", &Value::Null)
+        .await;
+    assert_eq!(state["totalActiveUsers"], 60, "{state}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_operator_ends_a_session_by_its_code() {
+    let nodes = Nodes::start().await;
+    let mut visitor = Client::new(nodes.gateways[0].address);
+    let headers = [("host", "shop.example"), ("accept", "text/html")];
+    let first = visitor.send(Method::GET, "/checkout", &headers, "").await;
+    assert_eq!(first.status, StatusCode::OK);
+    let id = nodes.origin.last().header("anteroom-visitor").unwrap();
+    let code = format!("{}-{}", &id[..4], &id[4..8]).to_uppercase();
+    let found = nodes.succeed(0, &["room", "find", "checkout", &code]).await;
+    assert!(found.contains("active"), "{found}");
+    let elsewhere = ["room", "revoke", "checkout", &code];
+    nodes.refuse(1, &elsewhere, &["ask the other nodes"]).await;
+    let ended = nodes.succeed(0, &elsewhere).await;
+    assert!(
+        ended.contains("revoked") || ended.contains("ended"),
+        "{ended}"
+    );
+    let again = visitor.send(Method::GET, "/checkout", &headers, "").await;
+    assert_eq!(again.status, StatusCode::OK, "a slot is free");
+    assert_ne!(nodes.origin.last().header("anteroom-visitor").unwrap(), id);
+    nodes.refuse(0, &elsewhere, &["no active visitor"]).await;
+}
