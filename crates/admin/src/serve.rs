@@ -15,6 +15,7 @@ use std::pin::pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use anteroom_proxy::downstream::tls::Tls;
 use axum::body::Body;
 use axum::http::{Request, Response};
 use axum::response::IntoResponse as _;
@@ -85,6 +86,7 @@ impl Heads {
 
 /// State that all connections share.
 struct Serving {
+    tls: Option<Tls>,
     http: http1::Builder,
     router: Router,
     heads: Arc<Heads>,
@@ -92,10 +94,11 @@ struct Serving {
 }
 
 /// Serves on `listener` until `shutdown`, then drains open requests for at most five seconds.
-/// `hosts` are names that browsers may use, beside those of a loopback address.
+/// `hosts` are names that browsers may use, beside those of a loopback address. With `tls`, clients
+/// connect by https.
 pub async fn serve(
     listener: TcpListener,
-    hosts: Vec<String>,
+    (hosts, tls): (Vec<String>, Option<Tls>),
     router: Router,
     shutdown: impl Future<Output = ()>,
 ) {
@@ -112,6 +115,7 @@ pub async fn serve(
     let serving = Serving {
         http,
         router: router.layer(Extension(Arc::new(AllowedHosts::new(own, hosts)))),
+        tls,
         heads: Arc::default(),
         permits: Arc::new(Semaphore::new(REQUESTS_MAX)),
     };
@@ -155,9 +159,23 @@ impl Serving {
                 }
             }
         });
-        let connection = self.http.serve_connection(TokioIo::new(stream), service);
-        let connection = open.watch(connection);
-        let heads = Arc::clone(&self.heads);
+        let (http, tls, heads) = (self.http.clone(), self.tls.clone(), Arc::clone(&self.heads));
+        let connection = async move {
+            let Some(tls) = tls else {
+                let connection = http.serve_connection(TokioIo::new(stream), service);
+                return open.watch(connection).await;
+            };
+            match tls.accept_http1(stream, HEAD_TIME_MAX).await {
+                Ok(stream) => {
+                    let connection = http.serve_connection(TokioIo::new(stream), service);
+                    open.watch(connection).await
+                }
+                Err(error) => {
+                    debug!(%error, "TLS handshake of an operator failed");
+                    Ok(())
+                }
+            }
+        };
         tokio::spawn(async move {
             let closed = async {
                 if closing.await.is_err() {
@@ -220,7 +238,7 @@ mod tests {
         for probe in PROBES {
             router = router.route(probe, get(async || "yes"));
         }
-        let done = tokio::spawn(serve(listener, Vec::new(), router, shutdown));
+        let done = tokio::spawn(serve(listener, (Vec::new(), None), router, shutdown));
         Running {
             address,
             stop,

@@ -167,7 +167,8 @@ impl Gateway {
             Arc::clone(&extras) as Arc<_>,
             (Arc::clone(&tokens), reloader),
         );
-        let (control, stop_control) = serve_operators(sockets.operators, server, &control);
+        let (control, stop_control) =
+            serve_operators(sockets.operators, (server, tls.clone()), &control);
         Ok(Self {
             address,
             admin,
@@ -333,7 +334,7 @@ fn table_of(server: &ServerConfig) -> ConnectionTable {
 /// Serves operators until the sender sends `true` or is dropped.
 fn serve_operators(
     listener: TcpListener,
-    server: &ServerConfig,
+    (server, tls): (&ServerConfig, Option<Tls>),
     control: &Control,
 ) -> (JoinHandle<()>, watch::Sender<bool>) {
     let (stop, mut stopped) = watch::channel(false);
@@ -341,7 +342,8 @@ fn serve_operators(
         // The sender is part of the gateway; when it is dropped, this ends.
         let _ = stopped.wait_for(|is_stopped| *is_stopped).await;
     };
-    let hosts = server.admin_hosts.clone();
-    let serving = anteroom_admin::serve(listener, hosts, control.router(), stopping);
+    let tls = tls.filter(|_| server.admin_tls);
+    let settings = (server.admin_hosts.clone(), tls);
+    let serving = anteroom_admin::serve(listener, settings, control.router(), stopping);
     (tokio::spawn(serving), stop)
 }

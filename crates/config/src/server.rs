@@ -170,6 +170,7 @@ pub(super) fn read(mut table: Table<'_>) -> ServerRead {
     let admin_hosts = operators::read_admin_hosts(&mut table);
     check_addresses(&mut table, listen, admin);
     let tls = encryption::read_tls(&mut table);
+    let admin_tls = encryption::read_admin_tls(&mut table, !tls.is_empty());
     let redirect = encryption::read_redirect(&mut table, !tls.is_empty(), &[listen, admin]);
     let mistakes = table.notes.count();
     let data_center = table.defaulted(&DATA_CENTER);
@@ -188,6 +189,7 @@ pub(super) fn read(mut table: Table<'_>) -> ServerRead {
         admin,
         admin_token_file,
         admin_hosts,
+        admin_tls,
         data_dir,
         ticket_keys,
         data_center,

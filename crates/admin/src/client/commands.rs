@@ -1,7 +1,6 @@
 //! Commands of an operator as authorized requests, and the replies to them.
 
 use std::fs;
-use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
@@ -15,6 +14,7 @@ use serde_json::Value;
 use crate::api_error::FORBIDDEN;
 use crate::api_v1::PREFIX;
 use crate::client::http::{NOT_OURS, send};
+use crate::client::options::{AdminAddress, Connection};
 
 /// Maximum bytes read from a token file, more than any token.
 const TOKEN_FILE_BYTES_MAX: u64 = 64 * 1_024;
@@ -47,22 +47,22 @@ pub(crate) enum OperatorReply {
 
 /// Sends a command and returns the reply.
 pub(crate) async fn execute(
-    admin: SocketAddr,
+    admin: &AdminAddress,
+    connection: &Connection,
     command: OperatorRequest,
-    token_file: &Path,
 ) -> anyhow::Result<OperatorReply> {
-    let url = format!("http://{admin}{PREFIX}/{}", command.path);
+    let token_file = &connection.token_file;
     let token = token(token_file)?;
     let request = Request::builder()
         .method(command.method)
-        .uri(url)
+        .uri(format!("{PREFIX}/{}", command.path))
         .header("authorization", format!("Bearer {token}"))
         .header("anteroom-operator", user());
     let body = command.body.map(|body| Bytes::from(body.to_string()));
     let request = request
         .body(Full::new(body.unwrap_or_default()))
         .context("a token is visible ASCII")?;
-    let (status, reply) = send(admin, request).await?;
+    let (status, reply) = send(admin, connection, request).await?;
     let reply: Value = serde_json::from_slice(&reply).context(NOT_OURS)?;
     if status == StatusCode::ACCEPTED {
         return Ok(OperatorReply::ThisNodeOnly(reply));

@@ -7,7 +7,6 @@ mod text;
 
 use std::io::Read as _;
 use std::io::Write;
-use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use crate::overrides::client_overrides::ShownLimits;
@@ -21,7 +20,7 @@ use serde_json::{Map, Value, json};
 
 use crate::client::commands::{EXIT_NOT_ALLOWED, OperatorReply, OperatorRequest, execute};
 use crate::client::http::NOT_OURS;
-use crate::client::options::{ADMIN, Connection, address};
+use crate::client::options::{ADMIN, AdminAddress, Connection, address};
 use crate::client::text as common;
 
 /// Argument that stands for a client on standard input, so that no list of processes shows it.
@@ -42,7 +41,7 @@ pub struct LimitsOptions {
         value_parser = address,
         global = true
     )]
-    admin: SocketAddr,
+    admin: AdminAddress,
     #[command(flatten)]
     connection: Connection,
 }
@@ -217,7 +216,7 @@ pub async fn run(
 ) -> anyhow::Result<ExitCode> {
     let request = options.command.request()?;
     let connection = &options.connection;
-    let reply = execute(options.admin, request, &connection.token_file)
+    let reply = execute(&options.admin, connection, request)
         .await
         .with_context(|| format!("limits at {}", options.admin))?;
     let (body, is_done) = match reply {

@@ -1,30 +1,85 @@
-//! Flags of every command that changes something: token file and output format.
+//! Flags of every command that talks to a gateway: its address, the token, TLS, output format.
 
+use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
+use http::Uri;
 
 /// Default token file: the one of a gateway that was started in this folder without `--data`.
-pub(crate) const TOKEN_FILE: &str = "anteroom-data/admin-token";
-
-/// Parses an admin address: as `serve --admin` takes it, or as a browser shows it.
-pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
-    let bare = text.strip_prefix("http://").unwrap_or(text);
-    let bare = bare.strip_suffix('/').unwrap_or(bare);
-    bare.parse().map_err(|_| {
-        let form = "an IP address and a port, such as 127.0.0.1:8081 or [::1]:8081";
-        match text.split_once("://") {
-            Some(("http", _)) | None => format!("this must be {form}"),
-            Some(_) => format!("operators connect by http: write {form}"),
-        }
-    })
-}
+const TOKEN_FILE: &str = "anteroom-data/admin-token";
+/// Port of https.
+const HTTPS_PORT: u16 = 443;
 
 /// Default admin address of a gateway.
 pub(crate) const ADMIN: &str = "127.0.0.1:8081";
 
-/// Token file and output format.
+/// Admin address of a gateway.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum AdminAddress {
+    /// Plain HTTP.
+    Http(SocketAddr),
+    /// https, to a name or an IP address.
+    Https {
+        /// Host as in a URL.
+        host: String,
+        /// Port.
+        port: u16,
+    },
+}
+
+impl AdminAddress {
+    /// Returns host and port as in a URL.
+    pub(crate) fn authority(&self) -> String {
+        match self {
+            Self::Http(address) => address.to_string(),
+            Self::Https { host, port } => format!("{host}:{port}"),
+        }
+    }
+
+    /// Whether the gateway serves metrics and states without a token there.
+    pub(crate) fn is_loopback(&self) -> bool {
+        let address = self.authority().parse::<SocketAddr>();
+        address.is_ok_and(|address| address.ip().to_canonical().is_loopback())
+    }
+}
+
+impl fmt::Display for AdminAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Http(address) => write!(f, "{address}"),
+            Self::Https { .. } => write!(f, "https://{}", self.authority()),
+        }
+    }
+}
+
+/// Parses an admin address: as `serve --admin` takes it, or as a browser shows it.
+pub(crate) fn address(text: &str) -> Result<AdminAddress, String> {
+    if let Some(found) = https_address(text) {
+        return Ok(found);
+    }
+    let bare = text.strip_prefix("http://").unwrap_or(text);
+    let bare = bare.strip_suffix('/').unwrap_or(bare);
+    bare.parse().map(AdminAddress::Http).map_err(|_| {
+        "this must be an IP address and a port, such as 127.0.0.1:8081 or [::1]:8081, or \
+         https:// and a name, such as https://ops.example.com:8081"
+            .to_owned()
+    })
+}
+
+fn https_address(text: &str) -> Option<AdminAddress> {
+    let uri: Uri = text.parse().ok()?;
+    let is_bare = uri.path() == "/" && uri.query().is_none();
+    let authority = uri.authority().filter(|_| is_bare)?;
+    let has_user = authority.as_str().contains('@');
+    (uri.scheme_str() == Some("https") && !has_user).then(|| AdminAddress::Https {
+        host: authority.host().to_owned(),
+        port: authority.port_u16().unwrap_or(HTTPS_PORT),
+    })
+}
+
+/// Token file, TLS and output format.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Connection {
     /// A file with the token: `admin-token` in the gateway's data folder, or your own
@@ -36,6 +91,10 @@ pub(crate) struct Connection {
         global = true
     )]
     pub(crate) token_file: PathBuf,
+    /// A file with the CA certificates (PEM) that sign the gateway's certificate, for https
+    /// [default: those of the system]
+    #[arg(long, value_name = "FILE", env = "ANTEROOM_CA_FILE", global = true)]
+    pub(crate) ca_file: Option<PathBuf>,
     /// Print the gateway's response as JSON
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -57,10 +116,40 @@ mod tests {
         check("127.0.0.1:8081", Ok("127.0.0.1:8081"));
         check("http://127.0.0.1:8081", Ok("127.0.0.1:8081"));
         check("http://[::1]:8081/", Ok("[::1]:8081"));
-        check("https://127.0.0.1:8081", Err("operators connect by http"));
-        check("http://127.0.0.1:8081/rooms", Err("such as 127.0.0.1:8081"));
-        check("localhost:8081", Err("such as 127.0.0.1:8081"));
-        check("8081", Err("such as 127.0.0.1:8081"));
-        check("", Err("such as 127.0.0.1:8081"));
+        check("https://127.0.0.1:8081", Ok("https://127.0.0.1:8081"));
+        check(
+            "https://ops.example.com/",
+            Ok("https://ops.example.com:443"),
+        );
+        check("https://[::1]:8081", Ok("https://[::1]:8081"));
+        for wrong in [
+            "http://127.0.0.1:8081/rooms",
+            "https://ops.example.com/rooms",
+            "https://eve@ops.example.com",
+            "ops.example.com:8081",
+            "http://ops.example.com:8081",
+            "ftp://127.0.0.1:8081",
+            "localhost:8081",
+            "8081",
+            "",
+        ] {
+            check(wrong, Err("such as 127.0.0.1:8081"));
+        }
+    }
+
+    #[test]
+    fn only_a_loopback_address_needs_no_token_for_states() {
+        let check = |text: &str, expected: bool| {
+            assert_eq!(
+                address(text).map(|found| found.is_loopback()),
+                Ok(expected),
+                "{text}"
+            );
+        };
+        check("127.0.0.1:8081", true);
+        check("[::1]:8081", true);
+        check("https://[::1]:8081", true);
+        check("10.0.0.1:8081", false);
+        check("https://ops.example.com", false);
     }
 }

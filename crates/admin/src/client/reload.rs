@@ -1,7 +1,6 @@
 //! `anteroom reload`: has running gateways read their configuration files again.
 
 use std::io::Write;
-use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
@@ -13,7 +12,7 @@ use serde_json::{Value, json};
 use crate::client::commands::{
     EXIT_FAILED, EXIT_NOT_ALLOWED, OperatorReply, OperatorRequest, execute,
 };
-use crate::client::options::{ADMIN, Connection, address};
+use crate::client::options::{ADMIN, AdminAddress, Connection, address};
 use crate::client::text as common;
 
 /// Flags of `anteroom reload`.
@@ -26,7 +25,7 @@ pub struct ReloadOptions {
         default_value = ADMIN,
         value_parser = address
     )]
-    admin: Vec<SocketAddr>,
+    admin: Vec<AdminAddress>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -48,7 +47,7 @@ pub async fn run(
         body: Some(json!({})),
     };
     let requests = options.admin.iter().map(async |admin| {
-        let reply = execute(*admin, request.clone(), &options.connection.token_file).await;
+        let reply = execute(admin, &options.connection, request.clone()).await;
         reply.with_context(|| format!("reload at {admin}"))
     });
     let mut codes = Vec::new();
@@ -60,7 +59,8 @@ pub async fn run(
         };
         codes.push(code);
         if options.connection.json {
-            let line: Value = json!({ "node": admin, "exitCode": code, "response": body });
+            let line: Value =
+                json!({ "node": admin.to_string(), "exitCode": code, "response": body });
             writeln!(out, "{line}")?;
             continue;
         }

@@ -7,7 +7,6 @@ mod text;
 
 use std::fs;
 use std::io::Write;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -26,7 +25,7 @@ use crate::client::commands::{
     EXIT_FAILED, EXIT_NOT_ALLOWED, EXIT_THIS_NODE_ONLY, OperatorReply, OperatorRequest, execute,
 };
 use crate::client::http::NOT_OURS;
-use crate::client::options::{ADMIN, Connection, address};
+use crate::client::options::{ADMIN, AdminAddress, Connection, address};
 use crate::client::text as common;
 use crate::found_visitors::FoundVisitors;
 
@@ -47,7 +46,7 @@ pub struct RoomOptions {
         value_parser = address,
         global = true
     )]
-    admin: Vec<SocketAddr>,
+    admin: Vec<AdminAddress>,
     #[command(flatten)]
     connection: Connection,
 }
@@ -424,7 +423,7 @@ pub async fn run(
         "this command is for all nodes at once: name one of them with --admin"
     );
     let requests = options.admin.iter().map(async |admin| {
-        let reply = execute(*admin, request.clone(), &options.connection.token_file).await;
+        let reply = execute(admin, &options.connection, request.clone()).await;
         reply.with_context(|| format!("{} at {admin}", options.command.about()))
     });
     let mut replies = join_all(requests).await;
@@ -468,7 +467,7 @@ fn print_each(
                 ) => body,
                 Err(error) => json!({ "message": format!("{error:#}") }),
             };
-            let line = json!({ "node": admin, "exitCode": code, "response": body });
+            let line = json!({ "node": admin.to_string(), "exitCode": code, "response": body });
             out.write_all(format!("{line}\n").as_bytes())?;
             continue;
         }

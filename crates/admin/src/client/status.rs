@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use crate::{ClockTrouble, ConnectionTrouble, LimitTrouble, Readiness, RoomStates, SiteState};
@@ -21,7 +19,7 @@ use serde_json::Value;
 use crate::api_v1::PREFIX;
 use crate::client::commands::token;
 use crate::client::http::{NOT_OURS, send};
-use crate::client::options::{ADMIN, TOKEN_FILE, address};
+use crate::client::options::{ADMIN, AdminAddress, Connection, address};
 use crate::client::text::{STRING, printable};
 
 /// Flags of `anteroom status`.
@@ -35,23 +33,18 @@ pub struct StatusOptions {
         default_value = ADMIN,
         value_parser = address
     )]
-    admin: Vec<SocketAddr>,
-    /// Print the gateway's response as JSON; with several gateways, one line each
-    #[arg(long)]
-    json: bool,
-    /// A file with a token: `admin-token` in the gateway's data folder, or your own. Needed unless
-    /// the address is a loopback address
-    #[arg(
-        long,
-        value_name = "FILE",
-        default_value = TOKEN_FILE,
-        env = "ANTEROOM_TOKEN_FILE"
-    )]
-    token_file: PathBuf,
+    admin: Vec<AdminAddress>,
     /// Check only whether visitors may be sent there; exit code 1 if not
     #[arg(long)]
     ready: bool,
+    /// With several gateways, --json prints one line each. A token is needed unless the address is
+    /// a loopback address
+    #[command(flatten)]
+    connection: Connection,
 }
+
+/// Path of a gateway's readiness.
+const READY_PATH: &str = "/readyz";
 
 /// Key of a limit of a room, and its value.
 type Limit = (&'static str, fn(&RoomState) -> u32);
@@ -83,7 +76,7 @@ pub async fn run(
     out: &mut impl Write,
     err: &mut impl Write,
 ) -> anyhow::Result<ExitCode> {
-    let queries = options.admin.iter().map(|admin| query(*admin, &options));
+    let queries = options.admin.iter().map(|admin| query(admin, &options));
     let mut replies = join_all(queries).await;
     let mut is_healthy = true;
     if replies.len() == 1 {
@@ -96,8 +89,8 @@ pub async fn run(
         match reply {
             Ok(reply) => {
                 is_healthy &= reply.is_healthy;
-                out.write_all(labelled(*admin, &reply.text, &options)?.as_bytes())?;
-                states.extend(reply.states.map(|states| (*admin, states)));
+                out.write_all(labelled(admin, &reply.text, &options)?.as_bytes())?;
+                states.extend(reply.states.map(|states| (admin.clone(), states)));
             }
             Err(error) => {
                 is_healthy = false;
@@ -106,7 +99,7 @@ pub async fn run(
         }
     }
     let differing = differences(&states);
-    if !options.json {
+    if !options.connection.json {
         out.write_all(differing.as_bytes())?;
     }
     Ok(if is_healthy && differing.is_empty() {
@@ -116,18 +109,18 @@ pub async fn run(
     })
 }
 
-async fn query(admin: SocketAddr, options: &StatusOptions) -> anyhow::Result<NodeReply> {
+async fn query(admin: &AdminAddress, options: &StatusOptions) -> anyhow::Result<NodeReply> {
     if options.ready {
-        return readiness(admin, options.json).await;
+        return readiness(admin, &options.connection).await;
     }
-    let address = format!("http://{admin}{PREFIX}/state");
-    let body = fetch(admin, &options.token_file)
+    let about = || format!("cannot query {PREFIX}/state at {admin}");
+    let body = fetch(admin, &options.connection)
         .await
-        .with_context(|| format!("cannot query {address}"))?;
+        .with_context(about)?;
     let states: RoomStates = serde_json::from_slice(&body)
         .context(NOT_OURS)
-        .with_context(|| format!("cannot query {address}"))?;
-    let text = if options.json {
+        .with_context(about)?;
+    let text = if options.connection.json {
         format!("{}\n", String::from_utf8_lossy(&body).trim_end())
     } else {
         format!(
@@ -148,17 +141,17 @@ async fn query(admin: SocketAddr, options: &StatusOptions) -> anyhow::Result<Nod
     })
 }
 
-async fn readiness(admin: SocketAddr, json: bool) -> anyhow::Result<NodeReply> {
-    let address = format!("http://{admin}/readyz");
-    let request = Request::get(&address).body(Full::default())?;
-    let response = send(admin, request).await;
+async fn readiness(admin: &AdminAddress, connection: &Connection) -> anyhow::Result<NodeReply> {
+    let about = || format!("cannot query {READY_PATH} at {admin}");
+    let request = Request::get(READY_PATH).body(Full::default())?;
+    let response = send(admin, connection, request).await;
     // The status repeats the body.
-    let (_, body) = response.with_context(|| format!("cannot query {address}"))?;
+    let (_, body) = response.with_context(about)?;
     let readiness: Readiness = serde_json::from_slice(&body)
         .context(NOT_OURS)
-        .with_context(|| format!("cannot query {address}"))?;
+        .with_context(about)?;
     let text = match &readiness.detail {
-        _ if json => String::from_utf8_lossy(&body).trim_end().to_owned(),
+        _ if connection.json => String::from_utf8_lossy(&body).trim_end().to_owned(),
         Some(reason) => format!("not ready: {reason}"),
         None => "ready".to_owned(),
     };
@@ -169,22 +162,22 @@ async fn readiness(admin: SocketAddr, json: bool) -> anyhow::Result<NodeReply> {
     })
 }
 
-async fn fetch(admin: SocketAddr, token_file: &Path) -> anyhow::Result<Bytes> {
-    let mut request = Request::get(format!("http://{admin}{PREFIX}/state"));
+async fn fetch(admin: &AdminAddress, connection: &Connection) -> anyhow::Result<Bytes> {
+    let mut request = Request::get(format!("{PREFIX}/state"));
     // At a loopback address, states need no token.
-    if !admin.ip().is_loopback() {
-        let token = format!("Bearer {}", token(token_file)?);
+    if !admin.is_loopback() {
+        let token = format!("Bearer {}", token(&connection.token_file)?);
         request = request.header(AUTHORIZATION, token);
     }
     let request = request.body(Full::default())?;
-    let (status, body) = send(admin, request).await?;
+    let (status, body) = send(admin, connection, request).await?;
     anyhow::ensure!(status.is_success(), "the gateway responded with {status}");
     Ok(body)
 }
 
 /// Formats the reply of one of several nodes, with its address.
-fn labelled(admin: SocketAddr, text: &str, options: &StatusOptions) -> anyhow::Result<String> {
-    if options.json {
+fn labelled(admin: &AdminAddress, text: &str, options: &StatusOptions) -> anyhow::Result<String> {
+    if options.connection.json {
         let mut body: Value = serde_json::from_str(text).context(NOT_OURS)?;
         body["node"] = admin.to_string().into();
         return Ok(format!("{body}\n"));
@@ -194,11 +187,11 @@ fn labelled(admin: SocketAddr, text: &str, options: &StatusOptions) -> anyhow::R
 }
 
 /// Returns a line for each limit that differs between nodes with the same room.
-fn differences(nodes: &[(SocketAddr, RoomStates)]) -> String {
-    let mut rooms: BTreeMap<&str, Vec<(SocketAddr, &RoomState)>> = BTreeMap::new();
+fn differences(nodes: &[(AdminAddress, RoomStates)]) -> String {
+    let mut rooms: BTreeMap<&str, Vec<(&AdminAddress, &RoomState)>> = BTreeMap::new();
     for (admin, states) in nodes {
         for room in &states.rooms {
-            rooms.entry(&room.room).or_default().push((*admin, room));
+            rooms.entry(&room.room).or_default().push((admin, room));
         }
     }
     let mut text = String::new();

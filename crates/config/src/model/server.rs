@@ -25,6 +25,8 @@ pub struct ServerConfig {
     pub admin_token_file: Option<PathBuf>,
     /// Host names that operators may use besides those of a loopback address, in lower case.
     pub admin_hosts: Vec<String>,
+    /// Whether operators connect by https, with the certificates of `tls`.
+    pub admin_tls: bool,
     /// Folder of the journal and generated keys.
     pub data_dir: PathBuf,
     /// AES-256 keys of tickets, newest first; empty = generate one into `data_dir`.
@@ -58,6 +60,7 @@ impl fmt::Debug for ServerConfig {
             admin,
             admin_token_file,
             admin_hosts,
+            admin_tls,
             data_dir,
             ticket_keys,
             data_center,
@@ -77,6 +80,7 @@ impl fmt::Debug for ServerConfig {
             .field("admin", admin)
             .field("admin_token_file", admin_token_file)
             .field("admin_hosts", admin_hosts)
+            .field("admin_tls", admin_tls)
             .field("data_dir", data_dir)
             .field("ticket_keys", &format_args!("[{} keys]", ticket_keys.len()))
             .field("data_center", data_center)
@@ -104,6 +108,7 @@ impl ServerConfig {
             admin,
             admin_token_file: _,
             admin_hosts,
+            admin_tls,
             data_dir,
             ticket_keys: _,
             data_center,
@@ -125,6 +130,7 @@ impl ServerConfig {
             ),
             ("admin", *admin != next.admin),
             ("admin_hosts", *admin_hosts != next.admin_hosts),
+            ("admin_tls", *admin_tls != next.admin_tls),
             ("data_dir", *data_dir != next.data_dir),
             ("data_center", *data_center != next.data_center),
             ("trusted_proxies", *trusted_proxies != next.trusted_proxies),

@@ -394,3 +394,66 @@ fn shown(overrides: &RoomOverrides, file: &RoomConfig) -> RoomOverridesView {
     let effective = crate::effective(file, overrides, Timestamp::ZERO);
     RoomOverridesView::of(overrides, file, &effective)
 }
+
+#[test]
+fn a_change_is_undone_key_by_key() {
+    let file = room("");
+    let mut overrides = RoomOverrides::default();
+    let mut log = Vec::new();
+    let commands = [
+        set(json!({ "total_active_users": 300, "pacing": false })),
+        pause("Back soon"),
+        set(json!({ "new_users_per_minute": 90 })),
+    ];
+    for command in commands {
+        overrides = overrides.after(&command, &file, &who(), NOW).unwrap();
+        log.push(overrides.newest.clone().unwrap());
+    }
+    for entry in log.iter().rev() {
+        let undo = OperatorCommand::Undo(Box::new(entry.clone()));
+        overrides = overrides.after(&undo, &file, &who(), NOW).unwrap();
+        assert_eq!(
+            overrides.newest.as_ref().unwrap().what,
+            format!("undo {}", entry.version)
+        );
+    }
+    // The values of the file need no override.
+    assert!(overrides.values.is_empty(), "{:?}", overrides.values);
+    assert_eq!(overrides.pause, None);
+    // An undo can be undone.
+    let redo = OperatorCommand::Undo(Box::new(overrides.newest.clone().unwrap()));
+    let redone = overrides.after(&redo, &file, &who(), NOW).unwrap();
+    assert_eq!(redone.values["total_active_users"], json!(300));
+    assert_eq!(redone.values["pacing"], json!(false));
+}
+
+#[test]
+fn a_change_whose_key_was_changed_again_is_not_undone() {
+    let file = room("");
+    let first = after(
+        &[set(json!({ "total_active_users": 300, "pacing": false }))],
+        &file,
+    );
+    let entry = first.newest.clone().unwrap();
+    let second = first
+        .after(
+            &set(json!({ "total_active_users": 400 })),
+            &file,
+            &who(),
+            NOW,
+        )
+        .unwrap();
+    let undo = OperatorCommand::Undo(Box::new(entry));
+    let problems = second.after(&undo, &file, &who(), NOW).unwrap_err();
+    let keys: Vec<_> = problems.0.iter().map(|problem| &*problem.key).collect();
+    assert_eq!(keys, ["total_active_users"]);
+    let text = problems.0[0].to_string();
+    assert!(
+        text.contains("it is now 400; change 1 made it 300"),
+        "{text}"
+    );
+    let nothing = after(&[OperatorCommand::AssumeEmpty], &file);
+    let undo = OperatorCommand::Undo(Box::new(nothing.newest.clone().unwrap()));
+    let problems = nothing.after(&undo, &file, &who(), NOW).unwrap_err();
+    assert!(problems.0[0].to_string().contains("changed no value"));
+}

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use crate::keys::{A_FILE, path_key};
-use crate::kind::{Address, Text, Whole};
+use crate::kind::{Address, Switch, Text, Whole};
 use crate::model::TlsConfig;
 use crate::problem::Finding;
 use crate::reader::{Key, Table};
@@ -14,6 +14,11 @@ use super::share_a_port;
 const TLS_CERTIFICATE: Key<Text<PathBuf>> = path_key("tls_certificate", A_FILE, None);
 const TLS_KEY: Key<Text<PathBuf>> = path_key("tls_key", A_FILE, None);
 const MORE_CERTIFICATES: &str = "more_certificates";
+const ADMIN_TLS: Key<Switch> = Key {
+    name: "admin_tls",
+    kind: Switch,
+    default: Some("false"),
+};
 const REDIRECT_FROM: Key<Address> = Key {
     name: "redirect_from",
     kind: Address,
@@ -80,6 +85,17 @@ fn read_first(table: &mut Table<'_>) -> Option<TlsConfig> {
         refuse_without(table, given, missing);
     }
     None
+}
+
+/// Reads whether operators connect by https.
+pub(super) fn read_admin_tls(table: &mut Table<'_>, has_tls: bool) -> bool {
+    let is_on = table.defaulted(&ADMIN_TLS);
+    if is_on && !has_tls {
+        let location = table.location(ADMIN_TLS.name);
+        let finding = Finding::Remark("needs tls_certificate and tls_key".to_owned());
+        table.notes.report(&location, finding, "", None);
+    }
+    is_on
 }
 
 /// Redirect to https.

@@ -7,7 +7,7 @@
 mod names;
 
 use std::fmt;
-use std::io::Error as IoError;
+use std::io::{self, Error as IoError};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -143,6 +143,8 @@ pub(crate) enum HandshakeError {
 /// Certificates in force.
 struct Loaded {
     acceptor: TlsAcceptor,
+    /// Offers HTTP/1.1 only.
+    http1: TlsAcceptor,
     /// Expiry of each certificate, in seconds since the Unix epoch.
     ends: Vec<(PathBuf, i64)>,
 }
@@ -233,6 +235,21 @@ impl Tls {
         ends.min().unwrap_or(i64::MAX)
     }
 
+    /// Performs the handshake on a connection for HTTP/1.1 within `wait`.
+    ///
+    /// # Errors
+    ///
+    /// If the client does not speak TLS, accepts no certificate, or takes too long.
+    pub async fn accept_http1(
+        &self,
+        stream: TcpStream,
+        wait: Duration,
+    ) -> Result<TlsStream<TcpStream>, IoError> {
+        let acceptor = self.loaded.load().http1.clone();
+        let shaken = tokio::time::timeout(wait, acceptor.accept(stream)).await;
+        shaken.unwrap_or_else(|late| Err(IoError::new(io::ErrorKind::TimedOut, late)))
+    }
+
     /// Performs the handshake within `wait`.
     pub(crate) async fn accept(
         &self,
@@ -309,10 +326,15 @@ fn read(files: &[TlsConfig], tickets: &Arc<dyn ProducesTickets>) -> Result<Loade
     let mut config = config
         .with_no_client_auth()
         .with_cert_resolver(Arc::new(by_name));
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     config.ticketer = Arc::clone(tickets);
+    let acceptor = |protocols: &[&[u8]]| {
+        let mut config = config.clone();
+        config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
+        TlsAcceptor::from(Arc::new(config))
+    };
     Ok(Loaded {
-        acceptor: TlsAcceptor::from(Arc::new(config)),
+        acceptor: acceptor(&[b"h2", b"http/1.1"]),
+        http1: acceptor(&[b"http/1.1"]),
         ends,
     })
 }

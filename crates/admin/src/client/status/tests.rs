@@ -20,14 +20,21 @@ impl Ended {
     }
 }
 
+fn connection(json: bool) -> Connection {
+    Connection {
+        token_file: "nowhere".into(),
+        ca_file: None,
+        json,
+    }
+}
+
 /// Runs the command against a server that sends one response.
 async fn run_against(ready: bool, status: &str, body: &str) -> Ended {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let options = StatusOptions {
-        admin: vec![listener.local_addr().unwrap()],
-        json: false,
-        token_file: PathBuf::new(),
+        admin: vec![AdminAddress::Http(listener.local_addr().unwrap())],
         ready,
+        connection: connection(false),
     };
     let length = body.len();
     let response = format!("HTTP/1.1 {status}\r\ncontent-length: {length}\r\n\r\n{body}");
@@ -201,15 +208,14 @@ fn a_wait_has_two_units() {
 
 #[test]
 fn the_reply_of_one_of_several_nodes_has_its_address() {
-    let admin: SocketAddr = ([127, 0, 0, 1], 1).into();
+    let admin = AdminAddress::Http(([127, 0, 0, 1], 1).into());
     let check = |ready: bool, json: bool, text: &str, expected: &str| {
         let options = StatusOptions {
-            admin: vec![admin, admin],
-            json,
-            token_file: PathBuf::new(),
+            admin: vec![admin.clone(), admin.clone()],
             ready,
+            connection: connection(json),
         };
-        assert_eq!(labelled(admin, text, &options).unwrap(), expected);
+        assert_eq!(labelled(&admin, text, &options).unwrap(), expected);
     };
     check(false, false, "room\n", "127.0.0.1:1:\nroom\n");
     check(true, false, "ready\n", "127.0.0.1:1: ready\n");

@@ -198,7 +198,12 @@ impl Bench {
             Arc::new(Fixed(extras)),
             (tokens, Reloader::new().0),
         );
-        let done = tokio::spawn(serve(listener, Vec::new(), control.router(), shutdown));
+        let done = tokio::spawn(serve(
+            listener,
+            (Vec::new(), None),
+            control.router(),
+            shutdown,
+        ));
         Self {
             clock,
             faults,

@@ -59,6 +59,33 @@ fn a_visitor_who_left_and_one_with_a_revoked_session_are_found_as_such() {
 }
 
 #[test]
+fn an_operator_ends_the_session_of_a_known_visitor_once() {
+    let (mut pair, inside, [first, _]) = full_room();
+    assert!(
+        !pair.room.handle_revoke_of(first.visitor, pair.now),
+        "waits"
+    );
+    assert!(pair.room.handle_revoke_of(inside.visitor, pair.now));
+    assert!(
+        !pair.room.handle_revoke_of(inside.visitor, pair.now),
+        "twice"
+    );
+    assert!(pair.room.is_revoked(inside.visitor));
+    assert_eq!(find(&mut pair, inside), Some(Known::Revoked));
+    // The seat is free once the parent knows.
+    pair.sync();
+    pair.sync();
+    assert!(matches!(pair.visit(Some(first)), Verdict::Admit(_)));
+    // A seat that has ended cannot be freed.
+    let (mut pair, inside, _) = full_room();
+    pair.now = inside.seats.ends_at().unwrap();
+    assert!(
+        !pair.room.handle_revoke_of(inside.visitor, pair.now),
+        "over"
+    );
+}
+
+#[test]
 fn an_admitted_visitor_is_no_waiting_one() {
     let (mut pair, _, [first, _]) = full_room();
     pair.change_rules(rules(5, 100));
