@@ -40,6 +40,7 @@ mod pem_error;
 mod rate_limit_service;
 mod rate_text;
 mod room;
+pub mod schedule;
 mod server;
 mod shared_store;
 mod site;
@@ -79,7 +80,7 @@ pub use notes::KnownKey;
 pub use pem_error::PemError;
 pub use problem::{Finding, Owner, Problem, Problems};
 pub use rate_text::{RateText, RateTextError};
-pub use room::{Accent, read_room_limits, read_room_rules};
+pub use room::{Accent, read_room_events, read_room_limits, read_room_rules};
 pub use server::{TRUSTED_PROXY_HEADERS, data_center_name};
 pub use shared_store::{StoreConfig, ValkeyConfig};
 

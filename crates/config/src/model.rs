@@ -205,6 +205,19 @@ impl RoomConfig {
         std::iter::once(&mut self.page.template).chain(of_events)
     }
 
+    /// Returns a room that only decides about admission. It has no routes and no origins, and all
+    /// other values are as if unset.
+    #[must_use]
+    pub fn of_rules(name: RoomName, rules: Rules, events: Vec<RoomEvent>) -> Self {
+        Self {
+            id: RoomId::of_name(&name),
+            name,
+            rules,
+            events,
+            ..Self::unread()
+        }
+    }
+
     /// Returns a room with no values read; its reader sets every field, or drops it.
     pub(super) fn unread() -> Self {
         Self {

@@ -5,8 +5,8 @@ use anteroom_room::rules::{AllocationKind, Limits, NewUsersWindow, QueueingMetho
 use super::checks::Checks;
 use super::duration;
 use super::model::{
-    BypassRule, CookieSettings, Host, OriginCommands, RoomConfig, RoomId, RoomName, RoomOrigins,
-    Route, SameSite, Secure,
+    BypassRule, CookieSettings, Host, OriginCommands, RoomConfig, RoomEvent, RoomId, RoomName,
+    RoomOrigins, Route, SameSite, Secure,
 };
 use super::notes::{Located, Location};
 use super::origins;
@@ -178,6 +178,12 @@ pub fn read_room_rules(table: &mut Table<'_>) -> Option<Rules> {
     check_draw(table, &mut config.rules);
     check_window(table, &mut config.rules);
     limits.and(others).map(|()| config.rules)
+}
+
+/// Reads the events of a room with these rules, if they could be read; `None` after a mistake in
+/// one.
+pub fn read_room_events(table: &mut Table<'_>, rules: Option<&Rules>) -> Option<Vec<RoomEvent>> {
+    event::read(table, rules, Checks::default())
 }
 
 /// Reads each key of a table of settings; `None` after a mistake in a required one.

@@ -23,7 +23,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::held_commands_file::HeldFile;
 use crate::processes::ProcessFile;
 use anteroom_config::overrides::RoomOverrides;
-use anteroom_config::{Effective, RoomConfig, RoomId, RoomName, effective};
+use anteroom_config::schedule::{Evaluation, Phases};
+use anteroom_config::{RoomConfig, RoomId, RoomName};
 use anteroom_room::id::{DataCenterId, DeploymentId, VisitorId};
 use anteroom_room::origin::OriginOutcome;
 use anteroom_room::queue_position::{QueuePosition, QueueReason};
@@ -90,7 +91,7 @@ pub struct RoomHandle {
     settings: ArcSwap<Settings>,
     /// Locked while settings are replaced: the file, operators and the schedule change them.
     changing: Mutex<()>,
-    phases: Mutex<events::Phases>,
+    events: events::KnownPhases,
     override_state: overrides::OverrideState,
     /// Stops in effect here that are not in the store yet.
     held: Arc<stops::HeldState>,
@@ -107,15 +108,12 @@ pub struct RoomHandle {
 struct Settings {
     /// Configuration in effect: all layers, and the queue of those who still wait.
     config: Arc<RoomConfig>,
-    /// All layers, and where values come from.
-    effective: Effective,
-    /// Wall-clock time of their evaluation.
-    evaluated_at: Timestamp,
+    /// All layers, where values come from, and the overrides in effect: those in the store with
+    /// the held stops of this node.
+    evaluation: Evaluation,
     file: Arc<RoomConfig>,
     /// Overrides in the store.
     stored: Arc<RoomOverrides>,
-    /// Overrides in effect: those in the store with the held stops of this node.
-    overrides: Arc<RoomOverrides>,
     binding: Binding,
 }
 
@@ -154,14 +152,10 @@ impl RoomHandle {
             .hearing(id.as_str(), shared.deployment_id, &about);
         let override_state = overrides::OverrideState::new(feed);
         let file = Arc::new(config);
-        let settings = Settings::of(&file, Arc::default(), Arc::default(), shared.clock.wall());
-        let mut phases = events::Phases::default();
-        events::latch(&mut phases.latches, &settings.effective, &*shared.clock);
-        let rules =
-            events::in_room_time(&settings.effective, &phases.latches, &*shared.clock, None);
-        // After an event, visitors may still wait: this node does not know yet.
-        let before = settings.effective.last_rules.unwrap_or(rules);
-        let rules = rules.in_force(&before, true, opened_at);
+        let mut phases = Phases::default();
+        let clocks = events::clocks(&*shared.clock);
+        let (evaluation, rules) = phases.begin(&file, clocks);
+        let settings = Settings::of(Arc::clone(&file), Arc::default(), evaluation);
         let before = shared.process.as_ref();
         let before = before
             .map(|file| file.predecessors(id.as_str()))
@@ -176,7 +170,7 @@ impl RoomHandle {
             recent_admissions: Mutex::default(),
             settings: ArcSwap::from_pointee(settings),
             changing: Mutex::default(),
-            phases: Mutex::new(phases),
+            events: events::KnownPhases::new(phases),
             override_state,
             held: Arc::new(held),
             rounds: Rounds::new(room_is_joined),
@@ -555,23 +549,14 @@ impl RoomHandle {
 }
 
 impl Settings {
-    /// Returns the settings at `now`, by the wall clock.
-    fn of(
-        file: &Arc<RoomConfig>,
-        stored: Arc<RoomOverrides>,
-        overrides: Arc<RoomOverrides>,
-        now: Timestamp,
-    ) -> Self {
-        let effective = effective(file, &overrides, now);
-        let cookie_name = file.cookie_name();
+    /// Returns the settings that an evaluation found.
+    fn of(file: Arc<RoomConfig>, stored: Arc<RoomOverrides>, evaluation: Evaluation) -> Self {
         Self {
-            binding: Binding::new(&cookie_name, file.id.as_str()),
-            config: Arc::new(effective.config.clone()),
-            effective,
-            evaluated_at: now,
-            file: Arc::clone(file),
+            binding: Binding::new(&file.cookie_name(), file.id.as_str()),
+            config: Arc::new(evaluation.effective.config.clone()),
+            evaluation,
+            file,
             stored,
-            overrides,
         }
     }
 }

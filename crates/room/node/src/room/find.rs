@@ -1,12 +1,12 @@
 //! Search for a visitor by its code, with times as people read them.
 
+use anteroom_config::schedule::converted;
 use anteroom_room::id::VisitorId;
 use anteroom_room::room::find::Known;
 use anteroom_room::time::Timestamp;
 use anteroom_room::visitor_code::VisitorCode;
 
 use super::RoomHandle;
-use super::wall_time::converted;
 
 impl RoomHandle {
     /// Returns what this node knows of visitors with this code, by visitor. Times are wall-clock

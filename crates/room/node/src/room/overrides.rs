@@ -85,7 +85,7 @@ impl RoomHandle {
     /// Returns the overrides in effect.
     #[must_use]
     pub fn overrides(&self) -> Arc<RoomOverrides> {
-        Arc::clone(&self.settings.load().overrides)
+        Arc::clone(&self.settings.load().evaluation.overrides)
     }
 
     /// Whether the room is switched off, by overrides at most a second old.
@@ -103,7 +103,11 @@ impl RoomHandle {
         let held = PendingStopView::of(&self.held.stops(), self.held.is_kept());
         RoomOverridesView {
             held,
-            ..RoomOverridesView::of(&settings.overrides, &settings.file, &settings.effective)
+            ..RoomOverridesView::of(
+                &settings.evaluation.overrides,
+                &settings.file,
+                &settings.evaluation.effective,
+            )
         }
     }
 
@@ -112,8 +116,9 @@ impl RoomHandle {
     #[must_use]
     pub fn shown_at(&self, at: Timestamp) -> RoomOverridesView {
         let settings = self.settings.load();
-        let then = anteroom_config::effective(&settings.file, &settings.overrides, at);
-        RoomOverridesView::of(&settings.overrides, &settings.file, &then)
+        let overrides = &settings.evaluation.overrides;
+        let then = anteroom_config::effective(&settings.file, overrides, at);
+        RoomOverridesView::of(overrides, &settings.file, &then)
     }
 
     /// Returns the overrides in the store, as far as this node knows.
@@ -245,45 +250,40 @@ impl RoomHandle {
     /// Puts settings into effect at once. The caller has locked `changing`.
     pub(super) fn apply_settings(&self, file: Arc<RoomConfig>, stored: Arc<RoomOverrides>) {
         let held = self.held.stops();
-        let mut overrides = if held.is_empty() {
+        let overrides = if held.is_empty() {
             RoomOverrides::clone(&stored)
         } else {
             held.applied_over(&stored, &file)
         };
-        let clock = &*self.shared.clock;
-        let mut phases = self.phases.lock();
-        phases.latches.adopt(&stored.events);
-        overrides.events = phases.latches.clone();
-        let mut settings = Settings::of(&file, stored, Arc::new(overrides), clock.wall());
-        for problem in &settings.effective.problems {
+        let clocks = events::clocks(&*self.shared.clock);
+        let mut phases = self.events.phases.lock();
+        let overrides = (overrides, &stored.events);
+        let before = &self.settings.load().evaluation.effective;
+        let evaluation = phases.evaluate(&file, overrides, before, clocks);
+        for problem in &evaluation.effective.problems {
             tracing::error!("{problem}; the override does not match the file and is ignored");
         }
-        events::latch(&mut phases.latches, &settings.effective, clock);
-        if settings.effective.config != self.settings.load().effective.config {
-            // Those who came just before the settings changed are not counted yet.
-            phases.nobody_waits_since = None;
-        }
+        let mut settings = Settings::of(file, stored, evaluation);
         let is_other_rules = {
             let mut room = self.room.lock();
             let applied = *room.rules();
-            let effective = &settings.effective;
-            let wanted = events::in_room_time(effective, &phases.latches, clock, Some(&applied));
-            let rules = self.in_force(&settings, wanted, (&room, &phases));
-            events::drain(&mut phases.latches, effective, &rules);
+            let found = phases.rules(&settings.evaluation, &room, clocks);
+            let (wanted, rules) = (found.wanted, found.in_force);
             if rules.queueing_method != wanted.queueing_method && applied != rules {
                 tracing::info!(
                     room = %self.name(),
                     "the room has a queue until nobody waits, and lets everybody pass then"
                 );
             }
+            let wall_rules = settings.evaluation.effective.config.rules;
             Arc::make_mut(&mut settings.config).rules = Rules {
                 // People read wall-clock time.
-                opens_at: effective.config.rules.opens_at,
-                holds_from: effective.config.rules.holds_from,
+                opens_at: wall_rules.opens_at,
+                holds_from: wall_rules.holds_from,
                 ..rules
             };
             if applied != rules {
-                room.handle_rules(rules, clock.now());
+                room.handle_rules(rules, self.shared.clock.now());
                 self.view.store(Arc::new(View::of(&room)));
             }
             applied != rules

@@ -92,7 +92,7 @@ impl RoomHandle {
         rules.opens_at = rules
             .opens_at
             .filter(|_| rules.holds_from <= self.wall_now());
-        let effective = &settings.effective;
+        let effective = &settings.evaluation.effective;
         let snapshot = &stats.snapshot;
         StateFacts {
             room: config.name.clone(),

@@ -219,7 +219,10 @@ impl RoomHandle {
             return Ok(None);
         };
         let settings = self.settings.load_full();
-        let allowed = settings.overrides.after(command, &settings.file, who, at);
+        let allowed = settings
+            .evaluation
+            .overrides
+            .after(command, &settings.file, who, at);
         allowed.map_err(RoomCommandError::Refused)?;
         let stop = PendingStop {
             stop,
