@@ -3,49 +3,66 @@
 //!
 //! The process keeps a copy of the record in its data folder, and one in the store of its data
 //! center if that is another one. A process that has read neither the record nor a copy does not
-//! know which rooms exist: it must let nothing pass to its sites.
+//! know which rooms exist: it must let nothing pass to its sites. The same holds if the copy is
+//! damaged and the store is empty.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use anteroom_config::api_rooms::{API_ROOMS_BYTES_MAX, API_ROOMS_MAX, ApiRoom, ApiRooms};
-use anteroom_config::api_rooms::{DELETED_FOR, LeftOut, PlacedRooms};
-use anteroom_config::overrides::{Actor, Change, Entry, Log, Record as _};
-use anteroom_config::{Checks, Config, Owner, Problem, RoomId, RoomOrigins};
+use anteroom_config::api_rooms::{
+    API_PAGES_BYTES_MAX, API_ROOMS_BYTES_MAX, API_ROOMS_MAX, ApiRoom, ApiRooms, DELETED_FOR,
+    LeftOut, Pages, PlacedRooms,
+};
+use anteroom_config::overrides::{Actor, Log, Record as _};
+use anteroom_config::{Checks, Config, Problem, RoomId};
 use anteroom_node::{NodeClock, Stores};
 use anteroom_room::id::DeploymentId;
-use anteroom_room::time::{DurationMs, Timestamp};
+use anteroom_room::time::Timestamp;
 use anteroom_store::{ChangeError, OverrideFeed, OverrideListener, StoreError, chain};
 use parking_lot::Mutex;
-use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 use tokio::time::timeout;
+
+mod audit;
+mod checking;
+mod copy;
+mod nodes;
+mod pages;
+mod transfer;
+
+use checking::Surroundings;
+pub use nodes::Applied;
+pub use transfer::{
+    ExportError, ImportError, ImportKind, ImportMode, Imported, ImportedRoom, RoomsDocument,
+};
 
 /// Name of the record, in place of a room's id. No room can have it.
 const API_ROOMS: &str = "(rooms)";
 /// Interval of reads of the record.
 const READ_INTERVAL: Duration = Duration::from_secs(1);
-/// Longest wait for a write of the copy.
-const SAVE_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest time of a change: 16 tries at a store far away.
 const CHANGE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Longest age of a copy that still equals the record. A copy older than [`DELETED_FOR`] could
-/// bring deleted rooms back.
-const COPY_CONFIRMED_EVERY: DurationMs = DurationMs::from_secs(86_400);
-/// Most bytes of a value in the audit log.
-const LOGGED_BYTES_MAX: usize = 256;
+/// Most attempts of a change at writing its pages. Each other writer may make one of them useless.
+const PAGE_TRIES: u32 = 3;
 
 /// Part of the process that serves rooms.
 pub trait RoomsHost: Send + Sync {
-    /// Serves the rooms of a configuration in place of the present ones.
+    /// Returns the name of this process, which no other one has: operators read it.
+    fn name(&self) -> String;
+
+    /// Serves the rooms of a configuration in place of the present ones. Nobody will serve those of
+    /// `deleted` again: their ledgers end one session after their last sync.
     ///
     /// # Errors
     ///
-    /// If one of them cannot be served; nothing changes then.
-    fn serve(&self, config: &Config) -> Result<(), Box<dyn Error + Send + Sync>>;
+    /// If a room cannot be served; nothing changes then.
+    fn serve(
+        &self,
+        config: &Config,
+        deleted: &[RoomId],
+    ) -> Result<(), Box<dyn Error + Send + Sync>>;
 
     /// Returns the page that a template makes for a visitor in a situation, which query parameters
     /// name; `None` if the visitor would not wait.
@@ -75,21 +92,41 @@ pub trait RoomsHost: Send + Sync {
     ///
     /// If the data folder cannot be written.
     fn write_copy(&self, text: &str) -> Result<(), Box<dyn Error + Send + Sync>>;
+
+    /// Reads a custom page from the data folder; `None` if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// If the page cannot be read.
+    fn read_page(&self, name: &str) -> Result<Option<String>, Box<dyn Error + Send + Sync>>;
+
+    /// Writes a custom page into the data folder, unless it is there.
+    ///
+    /// # Errors
+    ///
+    /// If the data folder cannot be written.
+    fn write_page(&self, name: &str, text: &str) -> Result<(), Box<dyn Error + Send + Sync>>;
+
+    /// Removes all custom pages but these from the data folder.
+    fn remove_other_pages(&self, names: &BTreeSet<&str>);
 }
 
 /// Rooms of the API in a process.
 pub struct LiveApiRooms {
     feed: OverrideFeed<ApiRooms>,
     host: Arc<dyn RoomsHost>,
+    /// Name of this process for others.
+    name: String,
     checks: Checks,
     clock: Arc<dyn NodeClock>,
     /// Locked while the rooms of the process change, so that a reload and a change over the API do
     /// not mix.
     inputs: Mutex<Inputs>,
-    has_copy: AtomicBool,
     /// Whether the rooms of a record could not be served since the start.
     has_never_served: AtomicBool,
-    saved: Mutex<Option<Saved>>,
+    copy: copy::CopyState,
+    pages: pages::HeldPages,
+    note: nodes::LeftNote,
 }
 
 /// File and record, and the rooms that follow from them.
@@ -97,22 +134,11 @@ pub struct LiveApiRooms {
 struct Inputs {
     file: Arc<Config>,
     known: Arc<ApiRooms>,
+    /// Known record, with the pages that this node can read.
+    shown: Arc<ApiRooms>,
     placed: Arc<PlacedRooms>,
-}
-
-/// Record that is in the data folder, and when it was written.
-struct Saved {
-    record: Arc<ApiRooms>,
-    at: Timestamp,
-}
-
-/// Copy in the data folder.
-#[derive(Deserialize, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Copy {
-    /// Time at which the copy equalled the record, in Unix milliseconds by the wall clock.
-    confirmed_at: u64,
-    record: String,
+    /// Whether the rooms that follow from what is known are served.
+    is_served: bool,
 }
 
 /// Change of one room.
@@ -146,6 +172,22 @@ pub enum RoomRefusal {
     /// All rooms together are too large.
     #[error("all rooms of the API together would have more than {API_ROOMS_BYTES_MAX} bytes")]
     TooLarge,
+    /// All custom pages together are too large.
+    #[error(
+        "all custom pages of rooms of the API would have more than {API_PAGES_BYTES_MAX} bytes"
+    )]
+    PagesTooLarge,
+    /// Live nodes run a version of the program that cannot read the change.
+    #[error(
+        "these nodes cannot read rooms of form {form}: {}; update them, or stop them and wait 15 s",
+        nodes.join(", ")
+    )]
+    OlderNodes {
+        /// Names of the nodes.
+        nodes: Vec<String>,
+        /// Form that the change needs.
+        form: u64,
+    },
     /// The room is there already.
     #[error("the room is there already")]
     Kept(RoomId),
@@ -154,6 +196,19 @@ pub enum RoomRefusal {
 /// Error of a change of a room of the API.
 pub type RoomChangeError = ChangeError<RoomRefusal>;
 
+/// Reason why a change was not written yet.
+#[derive(Debug, thiserror::Error)]
+enum NotWritten {
+    #[error(transparent)]
+    Refused(#[from] RoomRefusal),
+    /// Pages of the change have to be in the store before.
+    #[error("custom pages are not written yet")]
+    PagesFirst(Pages),
+}
+
+/// Rooms to write; `None` deletes one.
+type RoomChanges = Vec<(RoomId, Option<ApiRoom>)>;
+
 /// Record after a change, and the room that it was about.
 #[derive(Clone, Debug)]
 pub struct Written {
@@ -161,6 +216,15 @@ pub struct Written {
     pub id: RoomId,
     /// Record with the change.
     pub record: Arc<ApiRooms>,
+    /// Nodes that serve the change; `None` if the store did not reply after the write.
+    pub applied: Option<Applied>,
+}
+
+/// Record after a change of several rooms.
+struct WrittenRooms {
+    ids: Vec<RoomId>,
+    record: Arc<ApiRooms>,
+    applied: Option<Applied>,
 }
 
 impl std::fmt::Debug for LiveApiRooms {
@@ -182,22 +246,27 @@ impl LiveApiRooms {
         let inputs = Inputs {
             file: Arc::new(file.clone()),
             known: Arc::default(),
+            shown: Arc::default(),
             placed: Arc::default(),
+            is_served: true,
         };
+        let feed = stores.hearing(API_ROOMS, deployment, "the rooms of the API");
         Arc::new(Self {
-            feed: stores.hearing(API_ROOMS, deployment, "the rooms of the API"),
+            feed: feed.with_copy_lifetime(DELETED_FOR),
+            name: host.name(),
             host,
             checks,
             clock,
             inputs: Mutex::new(inputs),
-            has_copy: AtomicBool::new(false),
             has_never_served: AtomicBool::new(false),
-            saved: Mutex::new(None),
+            copy: copy::CopyState::default(),
+            pages: pages::HeldPages::default(),
+            note: nodes::LeftNote::default(),
         })
     }
 
-    /// Reads the copies and the record once, for two seconds at most. Call it before the first
-    /// request.
+    /// Reads the copies and the record once, for two seconds at most, and then their pages, for two
+    /// more. Call it before the first request.
     pub async fn learn(&self) {
         self.read_copy();
         self.read().await;
@@ -212,7 +281,9 @@ impl LiveApiRooms {
             // Even of a store inside this process: a change whose client has gone may be written
             // and not be in force yet.
             self.read().await;
-            if self.feed.was_read() && !self.feed.is_failing() {
+            let may_save = self.feed.was_read() && !self.feed.is_failing() && self.are_known();
+            if may_save && !self.file().sites.is_empty() {
+                self.keep_pages().await;
                 self.save().await;
             }
         }
@@ -221,9 +292,13 @@ impl LiveApiRooms {
     /// Whether this process knows which rooms exist. Without a site there can be none.
     #[must_use]
     pub fn are_known(&self) -> bool {
-        let was_read = self.feed.was_read()
-            || self.has_copy.load(Ordering::Relaxed)
-            || (self.feed.has_copy() && self.feed.was_copy_read());
+        let has_copy = self.copy.is_there.load(Ordering::Relaxed);
+        let was_read =
+            self.feed.was_read() || has_copy || (self.feed.has_copy() && self.feed.was_copy_read());
+        // There were rooms, and only the copy that cannot be read may have them.
+        let is_damaged =
+            self.copy.is_damaged.load(Ordering::Relaxed) || self.feed.is_copy_damaged();
+        let was_read = was_read && (has_copy || self.feed.has_found() || !is_damaged);
         let has_served = !self.has_never_served.load(Ordering::Relaxed);
         (was_read && has_served) || self.file().sites.is_empty()
     }
@@ -231,7 +306,10 @@ impl LiveApiRooms {
     /// Returns a configuration with the rooms of the API beside its own.
     #[must_use]
     pub fn beside(&self, file: &Config) -> Config {
-        let placed = self.inputs().known.beside(file, self.checks);
+        let placed = self
+            .inputs()
+            .shown
+            .beside(file, &self.pages.all(), self.checks);
         with_rooms(file, &placed)
     }
 
@@ -265,7 +343,8 @@ impl LiveApiRooms {
         self.host.preview(html, query)
     }
 
-    /// Returns the record as this process knows it.
+    /// Returns the record as this process knows it. Its rooms refer to their custom pages, see
+    /// [`LiveApiRooms::with_pages`].
     #[must_use]
     pub fn record(&self) -> Arc<ApiRooms> {
         self.inputs().known
@@ -289,19 +368,42 @@ impl LiveApiRooms {
         self.inputs().placed.left_out.get(id).cloned()
     }
 
+    /// Returns a room with the texts of its custom pages, as far as this process has them.
+    #[must_use]
+    pub fn with_pages(&self, room: &ApiRoom) -> ApiRoom {
+        room.with_pages(&self.pages.all())
+    }
+
+    /// Returns a room with references to its custom pages, as records have it.
+    #[must_use]
+    pub fn without_pages(&self, room: &ApiRoom) -> ApiRoom {
+        let mut room = room.clone();
+        room.take_pages(pages::page_name);
+        room
+    }
+
+    /// Whether a room is served without a custom page that it refers to, because this process has
+    /// not read that page.
+    #[must_use]
+    pub fn lacks_page(&self, id: &RoomId) -> bool {
+        self.inputs()
+            .without_pages()
+            .any(|other| other == id.as_str())
+    }
+
     /// Reads the record, so that a response is as new as the store's.
     pub async fn read(&self) {
         if self.file().sites.is_empty() {
             return;
         }
-        // The feed logs its failures.
-        let _ = self.feed.read(self).await;
+        self.read_and_tell().await;
         self.host.set_known(self.are_known());
     }
 
     /// Changes one room. The change is in force here when this returns, and at all nodes within two
-    /// seconds. `edit` gets the record and the time of the change, and is called again if another
-    /// writer was first. `what` names the change in the audit log.
+    /// seconds: this waits for them that long. `edit` gets the record and the time of the change,
+    /// and is called again if another writer was first. A room that it returns may have texts of
+    /// pages. `what` names the change in the audit log.
     ///
     /// # Errors
     ///
@@ -313,51 +415,148 @@ impl LiveApiRooms {
         what: &str,
         edit: impl Fn(&ApiRooms, u64) -> Result<Edit, RoomRefusal>,
     ) -> Result<Written, RoomChangeError> {
-        let file = self.file();
-        let mut changed = None;
-        let change = |before: &ApiRooms, store: Timestamp| {
-            let at = before.time_of_change(store);
-            let (id, room) = match edit(before, at)? {
-                Edit::Write(id, room) => (id, room),
-                Edit::Keep(id) => return Err(RoomRefusal::Kept(id)),
-            };
-            let next = before.with(&id, room.map(|room| *room), at);
-            self.check(&id, (before, &next), &file, at)?;
-            changed = Some(id.clone());
-            Ok(with_entry(&id, before, next, who, what, at))
+        let edit = |record: &ApiRooms, at: u64| match edit(record, at)? {
+            Edit::Write(id, room) => Ok(vec![(id, room.map(|room| *room))]),
+            Edit::Keep(id) => Err(RoomRefusal::Kept(id)),
         };
-        let changing = timeout(CHANGE_TIMEOUT, self.feed.change(&**self, change));
-        let changing = changing.await.unwrap_or_else(|late| {
-            Err(ChangeError::Store(StoreError::Unavailable {
-                doing: "write in time",
-                store_name: "the rooms of the API".to_owned(),
-                source: Box::new(late),
-            }))
-        });
-        match changing {
-            Ok(record) => {
-                // A store that forgets the change gets it back from here, even after a restart.
-                self.save().await;
-                let newest = record.newest.as_ref();
-                tracing::warn!(
-                    version = record.version,
-                    what = newest.map(|entry| entry.what.as_str()),
-                    token = who.token,
-                    user = who.user,
-                    from = who.address,
-                    "an operator changed the rooms of the API"
-                );
-                let id = changed.ok_or(ChangeError::Contention)?;
-                Ok(Written { id, record })
+        match self.write(who, what, edit).await {
+            Ok(written) => {
+                let id = written.ids.into_iter().next();
+                Ok(Written {
+                    id: id.ok_or(ChangeError::Contention)?,
+                    record: written.record,
+                    applied: written.applied,
+                })
             }
             Err(ChangeError::Rejected(RoomRefusal::Kept(id))) => {
                 // Another node has made it, a moment ago.
                 self.read().await;
                 let record = self.record();
-                Ok(Written { id, record })
+                let at = record.room(&id).map_or(0, |(entry, _)| entry.at);
+                let applied = self.applied(std::slice::from_ref(&id), at).await;
+                Ok(Written {
+                    id,
+                    record,
+                    applied,
+                })
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Changes several rooms at once, as [`LiveApiRooms::change`] does one.
+    async fn write(
+        self: &Arc<Self>,
+        who: &Actor,
+        what: &str,
+        edit: impl Fn(&ApiRooms, u64) -> Result<RoomChanges, RoomRefusal>,
+    ) -> Result<WrittenRooms, RoomChangeError> {
+        let writing = timeout(CHANGE_TIMEOUT, self.try_write((who, what), &edit));
+        let (ids, record) = writing.await.unwrap_or_else(|late| {
+            Err(ChangeError::Store(StoreError::Unavailable {
+                doing: "write in time",
+                store_name: "the rooms of the API".to_owned(),
+                source: Box::new(late),
+            }))
+        })?;
+        // A store that forgets the change gets it back from here, even after a restart.
+        self.save().await;
+        let newest = record.newest.as_ref();
+        tracing::warn!(
+            version = record.version,
+            what = newest.map(|entry| entry.what.as_str()),
+            token = who.token,
+            user = who.user,
+            from = who.address,
+            "an operator changed the rooms of the API"
+        );
+        let at = ids.iter().filter_map(|id| record.rooms.get(id.as_str()));
+        let at = at.map(|entry| entry.at).max().unwrap_or(0);
+        let applied = self.applied(&ids, at).await;
+        self.host.set_known(self.are_known());
+        Ok(WrittenRooms {
+            ids,
+            record,
+            applied,
+        })
+    }
+
+    /// Writes a change, with its pages before it.
+    async fn try_write(
+        &self,
+        log: (&Actor, &str),
+        edit: &impl Fn(&ApiRooms, u64) -> Result<RoomChanges, RoomRefusal>,
+    ) -> Result<(Vec<RoomId>, Arc<ApiRooms>), RoomChangeError> {
+        let file = self.file();
+        let notes = self.feed.notes().await.map_err(ChangeError::Store)?;
+        let mut written = Pages::new();
+        for _ in 0..PAGE_TRIES {
+            let mut ids = Vec::new();
+            let change = |before: &ApiRooms, store: Timestamp| {
+                let at = before.time_of_change(store);
+                let (next, pages);
+                (ids, next, pages) = self.edited(before, (&file, at), edit)?;
+                nodes::check_form(&next, &notes)?;
+                if pages.keys().any(|name| !written.contains_key(name)) {
+                    return Err(NotWritten::PagesFirst(pages));
+                }
+                Ok(audit::with_entry(&ids, before, next, log, at))
+            };
+            let pages = match self.feed.change(self, change).await {
+                Ok(record) => return Ok((ids, record)),
+                Err(ChangeError::Rejected(NotWritten::PagesFirst(pages))) => pages,
+                Err(ChangeError::Rejected(NotWritten::Refused(refused))) => {
+                    return Err(ChangeError::Rejected(refused));
+                }
+                Err(ChangeError::Store(error)) => return Err(ChangeError::Store(error)),
+                Err(_) => return Err(ChangeError::Contention),
+            };
+            self.write_pages(&pages).await.map_err(ChangeError::Store)?;
+            self.pages.add(pages.clone());
+            written.extend(pages);
+        }
+        Err(ChangeError::Contention)
+    }
+
+    /// Returns the rooms that an edit changes, the record with them, and the pages that it brings.
+    fn edited(
+        &self,
+        before: &ApiRooms,
+        (file, at): (&Config, u64),
+        edit: &impl Fn(&ApiRooms, u64) -> Result<RoomChanges, RoomRefusal>,
+    ) -> Result<(Vec<RoomId>, ApiRooms, Pages), RoomRefusal> {
+        let mut changed = edit(before, at)?;
+        let mut own = Pages::new();
+        for room in changed.iter_mut().filter_map(|(_, room)| room.as_mut()) {
+            own.extend(room.take_pages(pages::page_name));
+        }
+        let ids: Vec<RoomId> = changed.iter().map(|(id, _)| id.clone()).collect();
+        let next = before.with_all(changed, at);
+        let mut pages = self.pages.all();
+        if !own.is_empty() {
+            Arc::make_mut(&mut pages).extend(own.clone());
+        }
+        let around = Surroundings {
+            file,
+            pages: &pages,
+            checks: self.checks,
+            at,
+        };
+        checking::check(&ids, (before, &next), &around)?;
+        Ok((ids, next, own))
+    }
+
+    /// Checks a change and writes nothing.
+    async fn check_only(
+        &self,
+        before: &ApiRooms,
+        edit: impl Fn(&ApiRooms, u64) -> Result<RoomChanges, RoomRefusal>,
+    ) -> Result<(), RoomChangeError> {
+        let notes = self.feed.notes().await.map_err(ChangeError::Store)?;
+        let at = before.time_of_change(self.clock.wall());
+        let edited = self.edited(before, (&self.file(), at), &edit);
+        let (_, next, _) = edited.map_err(ChangeError::Rejected)?;
+        nodes::check_form(&next, &notes).map_err(ChangeError::Rejected)
     }
 
     /// Returns the audit log, oldest entry first.
@@ -369,55 +568,17 @@ impl LiveApiRooms {
         self.feed.log().await
     }
 
-    /// Checks a changed room by the rules of the file, beside all others.
-    fn check(
-        &self,
-        id: &RoomId,
-        (before, next): (&ApiRooms, &ApiRooms),
-        file: &Config,
-        at: u64,
-    ) -> Result<(), RoomRefusal> {
-        if next.room(id).is_none() {
-            return Ok(());
-        }
-        let count = next.present().len();
-        if count > API_ROOMS_MAX && count > before.present().len() {
-            return Err(RoomRefusal::TooMany);
-        }
-        let bytes = next.encode().len();
-        if bytes > API_ROOMS_BYTES_MAX && bytes > before.encode().len() {
-            return Err(RoomRefusal::TooLarge);
-        }
-        let mut placed = next.beside_with_change_of(id, file, self.checks);
-        if let Some(left_out) = placed.left_out.remove(id) {
-            return Err(RoomRefusal::NotAllowed(left_out.problems));
-        }
-        let wanted = next.room(id).map(|(_, room)| room.site.as_str());
-        let config = placed.rooms.iter().find(|room| room.id == *id);
-        if let Some(RoomOrigins::Site(site)) = config.map(|room| &room.origins)
-            && wanted.is_some_and(|wanted| wanted != site.as_str())
-        {
-            let text = format!("the site {site} serves it, which is another zone");
-            let problem = Problem::remark(Owner::Room(id.to_string()), "host", &text);
-            return Err(RoomRefusal::NotAllowed(vec![problem]));
-        }
-        let known = before.beside(file, self.checks);
-        let moved = moved_starts(id, (before, &known), (next, &placed), Timestamp(at));
-        if moved.is_empty() {
-            Ok(())
-        } else {
-            Err(RoomRefusal::NotAllowed(moved))
-        }
-    }
-
     fn inputs(&self) -> Inputs {
         self.inputs.lock().clone()
     }
 
     /// Serves what follows from other inputs.
     fn serve(&self, inputs: &mut Inputs, next: Inputs) -> Result<(), Box<dyn Error + Send + Sync>> {
-        let placed = next.known.beside(&next.file, self.checks);
-        self.host.serve(&with_rooms(&next.file, &placed))?;
+        let pages = self.pages.all();
+        let shown = next.known.with_readable_pages(&inputs.shown, &pages);
+        let placed = shown.beside(&next.file, &pages, self.checks);
+        let config = with_rooms(&next.file, &placed);
+        self.host.serve(&config, &deleted(inputs, &next))?;
         for (id, left_out) in &placed.left_out {
             if inputs.placed.left_out.get(id) != Some(left_out) {
                 let problems: Vec<_> = left_out.problems.iter().map(ToString::to_string).collect();
@@ -426,69 +587,23 @@ impl LiveApiRooms {
             }
         }
         *inputs = Inputs {
+            shown: Arc::new(shown),
             placed: Arc::new(placed),
+            is_served: true,
             ..next
         };
         Ok(())
     }
 
-    fn read_copy(&self) {
-        let copy = match self.host.read_copy() {
-            // Whoever writes a record into the journal writes a copy beside it.
-            Ok(None) if !self.feed.is_shared() => {
-                self.has_copy.store(true, Ordering::Relaxed);
-                return;
-            }
-            Ok(None) => return,
-            Ok(Some(text)) => decode(&text),
-            Err(error) => {
-                tracing::error!(error = &*error, "copy of the rooms of the API not read");
-                return;
-            }
-        };
-        let Some((record, confirmed_at)) = copy else {
-            tracing::error!("copy of the rooms of the API damaged: ignoring it");
-            return;
-        };
-        let age = self.clock.wall().since(confirmed_at);
-        if age >= DELETED_FOR {
-            let days = age.0 / 86_400_000;
-            tracing::warn!(days, "copy of the rooms of the API too old: ignoring it");
-            return;
-        }
-        self.adopt(record);
-        self.has_copy.store(true, Ordering::Relaxed);
-        self.host.set_known(self.are_known());
-    }
-
-    /// Writes the copy if the record has changed, or once a day.
-    async fn save(self: &Arc<Self>) {
-        let saving = Arc::clone(self);
-        // A disk may hang.
-        let writing = tokio::task::spawn_blocking(move || saving.write_copy());
-        let _ = timeout(SAVE_TIMEOUT, writing).await;
-    }
-
-    fn write_copy(&self) {
-        // Another thread may still write, to a disk that hangs.
-        let Some(mut saved) = self.saved.try_lock() else {
-            return;
-        };
-        let (record, now) = (self.record(), self.clock.wall());
-        let is_saved = saved.as_ref().is_some_and(|saved| {
-            Arc::ptr_eq(&saved.record, &record) && now.since(saved.at) < COPY_CONFIRMED_EVERY
-        });
-        if is_saved || self.file().sites.is_empty() {
-            return;
-        }
-        match self.host.write_copy(&encode(&record, now)) {
-            Ok(()) => {
-                *saved = Some(Saved { record, at: now });
-                self.has_copy.store(true, Ordering::Relaxed);
-            }
-            Err(error) => {
-                tracing::error!(error = &*error, "copy of the rooms of the API not written");
-            }
+    /// Serves the rooms with pages that were just read.
+    fn serve_again(&self) {
+        let mut inputs = self.inputs.lock();
+        let next = inputs.clone();
+        if let Err(error) = self.serve(&mut inputs, next) {
+            tracing::error!(
+                cause = chain(&*error),
+                "rooms of the API cannot be served with their custom pages: the present ones stay"
+            );
         }
     }
 }
@@ -518,6 +633,7 @@ impl OverrideListener<ApiRooms> for LiveApiRooms {
                 self.has_never_served.fetch_or(is_first, Ordering::Relaxed);
                 // Known all the same: it must not be lost if the store loses it.
                 inputs.known = next.known;
+                inputs.is_served = false;
                 tracing::error!(
                     cause = chain(&*error),
                     "rooms of the API cannot be served: the present ones stay"
@@ -527,39 +643,16 @@ impl OverrideListener<ApiRooms> for LiveApiRooms {
     }
 }
 
-/// Returns the problems of events that have started and would start at another time: those who
-/// came for the start would be queued again.
-fn moved_starts(
-    id: &RoomId,
-    before: (&ApiRooms, &PlacedRooms),
-    next: (&ApiRooms, &PlacedRooms),
-    now: Timestamp,
-) -> Vec<Problem> {
-    let (before, next) = (starts(id, before), starts(id, next));
-    let is_moved = |event: &str, start: Timestamp| {
-        let known = before.iter().find(|(known, _)| known == event);
-        known.is_some_and(|(_, known)| *known <= now && *known != start)
-    };
-    let moved = (1..)
-        .zip(&next)
-        .filter(|(_, (event, start))| is_moved(event, *start));
-    let problem = |(number, _)| {
-        let key = format!("event[{number}].event_start_time");
-        let text = "the event has started: its start stays";
-        Problem::remark(Owner::Room(id.to_string()), &key, text)
-    };
-    moved.map(problem).collect()
-}
-
-/// Returns the ids and the starts of a room's events, in order.
-fn starts(id: &RoomId, (record, placed): (&ApiRooms, &PlacedRooms)) -> Vec<(String, Timestamp)> {
-    let config = placed.rooms.iter().find(|room| room.id == *id);
-    let (Some((_, room)), Some(config)) = (record.room(id), config) else {
-        return Vec::new();
-    };
-    let times = config.events.iter().map(|event| event.times.starts_at);
-    let ids = room.events.iter().map(|event| event.id.clone());
-    ids.zip(times).collect()
+/// Returns the rooms that were deleted since these inputs, and that the file does not have.
+fn deleted(inputs: &Inputs, next: &Inputs) -> Vec<RoomId> {
+    let deleted = next.known.rooms.iter().filter(|(id, entry)| {
+        let known = inputs.known.rooms.get(*id);
+        let is_new = known.is_none_or(|known| known.room.is_some());
+        entry.room.is_none() && is_new
+    });
+    let ids = deleted.filter_map(|(id, _)| RoomId::new(id));
+    ids.filter(|id| next.file.rooms.iter().all(|room| room.id != *id))
+        .collect()
 }
 
 /// Returns a configuration with more rooms.
@@ -567,93 +660,6 @@ fn with_rooms(file: &Config, placed: &PlacedRooms) -> Config {
     let mut config = file.clone();
     config.rooms.extend(placed.rooms.iter().cloned());
     config
-}
-
-fn encode(record: &ApiRooms, now: Timestamp) -> String {
-    let copy = Copy {
-        confirmed_at: now.0,
-        record: String::from_utf8_lossy(&record.encode()).into_owned(),
-    };
-    serde_json::to_string(&copy).unwrap_or_default()
-}
-
-fn decode(text: &str) -> Option<(ApiRooms, Timestamp)> {
-    let copy: Copy = serde_json::from_str(text).ok()?;
-    let record = ApiRooms::decode(copy.record.as_bytes()).ok()?;
-    Some((record, Timestamp(copy.confirmed_at)))
-}
-
-/// Returns a record with the change in its log.
-fn with_entry(
-    id: &RoomId,
-    before: &ApiRooms,
-    mut next: ApiRooms,
-    who: &Actor,
-    what: &str,
-    at: u64,
-) -> ApiRooms {
-    let (old, new) = (before.room(id), next.room(id));
-    let name = new.or(old).and_then(|(_, room)| room.values.get("name"));
-    let what = match name.and_then(Value::as_str) {
-        Some(name) => format!("room {what} {name}"),
-        None => format!("room {what} {id}"),
-    };
-    let changes = changes(old.map(|(_, room)| room), new.map(|(_, room)| room));
-    let entry = Entry::following(before, who, Timestamp(at), what, changes);
-    next.version = entry.version;
-    next.newest = Some(entry);
-    next
-}
-
-/// Returns the keys whose values differ.
-fn changes(before: Option<&ApiRoom>, after: Option<&ApiRoom>) -> Vec<Change> {
-    let value = |room: Option<&ApiRoom>, key: &str| match (room, key) {
-        (None, _) => Value::Null,
-        (Some(room), "description") => logged(Some(&json!(room.description))),
-        (Some(room), "events") => logged(Some(&json!(room.events))),
-        (Some(room), "rules") => logged(Some(&json!(room.rules))),
-        (Some(room), key) => logged(room.values.get(key)),
-    };
-    let keys = |room: Option<&ApiRoom>| -> Vec<String> {
-        room.map(|room| room.values.keys().cloned().collect())
-            .unwrap_or_default()
-    };
-    let mut keys: Vec<String> = [
-        keys(before),
-        keys(after),
-        ["description", "events", "rules"]
-            .map(str::to_owned)
-            .to_vec(),
-    ]
-    .concat();
-    keys.sort();
-    keys.dedup();
-    let changes = keys.into_iter().map(|key| Change {
-        before: value(before, &key),
-        after: value(after, &key),
-        key,
-    });
-    let is_empty = |value: &Value| [Value::Null, json!(""), json!([])].contains(value);
-    changes
-        .filter(|change| {
-            change.before != change.after && !(is_empty(&change.before) && is_empty(&change.after))
-        })
-        .collect()
-}
-
-/// Returns a value for the log; of a long one only its length.
-fn logged(value: Option<&Value>) -> Value {
-    match value {
-        None => Value::Null,
-        Some(value) => {
-            let bytes = value.to_string().len();
-            if bytes > LOGGED_BYTES_MAX {
-                json!(format!("({bytes} bytes)"))
-            } else {
-                value.clone()
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -24,9 +24,11 @@ use axum::extract::{Query, Request, State};
 use axum::http::Method;
 use axum::http::header::{HOST, IF_MATCH};
 use axum::response::{IntoResponse as _, Response};
+use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 
 use crate::api_error::ApiError;
+use crate::api_rooms::Applied;
 use crate::api_state::Inner;
 use crate::command::actor;
 use crate::tokens::Role;
@@ -54,6 +56,8 @@ struct Call<'a> {
     /// Tag that the client expects, without quotes.
     expected: Option<String>,
     body: Value,
+    /// Nodes that serve the change that was made.
+    applied: Mutex<Option<Applied>>,
 }
 
 /// Responds to a request.
@@ -104,6 +108,7 @@ async fn answer(inner: &Inner, request: Request) -> Answer {
         host,
         expected: expected.filter(|tag| tag != "*"),
         body,
+        applied: Mutex::default(),
     };
     // As new as the store's, so that what one node has made is found at the next one.
     inner.api_rooms.read().await;
@@ -112,10 +117,17 @@ async fn answer(inner: &Inner, request: Request) -> Answer {
         return Err(ApiError::StoreUnavailable.into());
     }
     let steps: Vec<&str> = path.split('/').collect();
-    call.dispatch(&steps).await
+    let reply = call.dispatch(&steps).await?;
+    let applied = *call.applied.lock();
+    Ok(Reply { applied, ..reply })
 }
 
 impl Call<'_> {
+    /// Notes which nodes serve a change, for the response.
+    fn note_applied(&self, applied: Option<Applied>) {
+        *self.applied.lock() = applied;
+    }
+
     async fn dispatch(&self, steps: &[&str]) -> Answer {
         match *steps {
             ["accounts"] => self.only_get().and_then(|()| zones::accounts(self)),

@@ -153,8 +153,10 @@ fn rules_of_file(config: &RoomConfig) -> Vec<ApiRule> {
     rules.collect()
 }
 
-/// Returns the rooms of a site, or of all: those of the file, then those of the API.
-pub(crate) fn all(inner: &Inner, wanted: Option<&str>) -> Vec<Room> {
+/// Returns the rooms of a site, or of all: those of the file, then those of the API. With `only`,
+/// the room with this id on the wire alone.
+pub(crate) fn all(inner: &Inner, wanted: Option<&str>, only: Option<&str>) -> Vec<Room> {
+    let is_wanted = |wire_id: &str| only.is_none_or(|only| only == wire_id);
     let api_rooms = &inner.api_rooms;
     let (file, record, placed) = (api_rooms.file(), api_rooms.record(), api_rooms.placed());
     let configs = placed.rooms.iter().map(|room| (&room.id, room));
@@ -164,12 +166,14 @@ pub(crate) fn all(inner: &Inner, wanted: Option<&str>) -> Vec<Room> {
         RoomOrigins::Site(site) => is_here(site.as_str()).then(|| (room, site.to_string())),
         RoomOrigins::Own(_) => wanted.is_none().then(|| (room, String::new())),
     });
-    let of_file = of_file.map(|(config, site)| {
-        // Overrides are what this API can write in a room of the file.
+    let of_file = of_file.map(|(config, site)| (config, id_of("room", config.id.as_str()), site));
+    let of_file = of_file.filter(|(_, wire_id, _)| is_wanted(wire_id));
+    let of_file = of_file.map(|(config, wire_id, site)| {
+        // Overrides are what Cloudflare's API can write in a room of the file.
         let handle = inner.node.room_of_id(&config.id);
         let overridden = handle.map(|handle| handle.overrides().applied_to(config).config);
         Room {
-            wire_id: id_of("room", config.id.as_str()),
+            wire_id,
             id: config.id.clone(),
             from: From::File,
             config: Some(overridden.unwrap_or_else(|| config.clone())),
@@ -177,14 +181,18 @@ pub(crate) fn all(inner: &Inner, wanted: Option<&str>) -> Vec<Room> {
         }
     });
     let present = record.present();
-    let of_api = present.into_iter().filter_map(|(id, entry, room)| {
+    let present = present.into_iter().filter(|(id, ..)| is_wanted(id));
+    let of_api = present.filter_map(|(id, entry, room)| {
         let id = RoomId::new(id)?;
         let config = configs.get(&id).map(|config| (*config).clone());
         let site = zone_site(&file, config.as_ref(), room);
         is_here(&site).then(|| Room {
             wire_id: id.to_string(),
             config,
-            from: From::Api(Box::new(entry.clone())),
+            from: From::Api(Box::new(ApiRoomEntry {
+                room: Some(api_rooms.with_pages(room)),
+                ..entry.clone()
+            })),
             id,
             site,
         })

@@ -6,6 +6,8 @@
 //! object; the later change wins. The time of a change is the store's, and later than every change
 //! that the writer knows.
 //!
+//! Custom pages are not in the record, which refers to them.
+//!
 //! Where the record is stored, when nodes read it and who may change it is not decided here.
 
 use std::collections::BTreeMap;
@@ -15,10 +17,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::RoomId;
-use crate::overrides::{Entry, Record};
+use crate::overrides::{Entry, FORM, Record};
 
+mod pages;
 mod placed;
 
+pub use pages::{API_PAGES_BYTES_MAX, Pages};
 pub use placed::{LeftOut, PlacedRooms};
 
 /// Most rooms that the API makes.
@@ -200,23 +204,37 @@ impl ApiRooms {
     /// deletes the room. The caller adds the change to the log.
     #[must_use]
     pub fn with(&self, id: &RoomId, room: Option<ApiRoom>, at: u64) -> Self {
+        self.with_all(vec![(id.clone(), room)], at)
+    }
+
+    /// Returns the record after a change of several rooms, as [`ApiRooms::with`] does for one.
+    #[must_use]
+    pub fn with_all(&self, rooms: Vec<(RoomId, Option<ApiRoom>)>, at: u64) -> Self {
         let mut next = self.clone();
         next.rooms.retain(|_, entry| !entry.is_expired(at));
-        let before = self.rooms.get(id.as_str());
-        let entry = ApiRoomEntry {
-            rev: before.map_or(1, |before| before.rev + 1),
-            at,
-            room,
-            others: before
-                .map(|before| before.others.clone())
-                .unwrap_or_default(),
-        };
-        next.rooms.insert(id.to_string(), entry);
+        for (id, room) in rooms {
+            let before = self.rooms.get(id.as_str());
+            let others = before.map(|before| before.others.clone());
+            let entry = ApiRoomEntry {
+                rev: before.map_or(1, |before| before.rev + 1),
+                at,
+                room,
+                others: others.unwrap_or_default(),
+            };
+            next.rooms.insert(id.to_string(), entry);
+        }
         next
     }
 
-    /// Returns the time of the newest change of a room.
-    fn newest_at(&self) -> u64 {
+    /// Returns the form that a program has to read to know all of this record. There is one so far.
+    #[must_use]
+    pub const fn form(&self) -> u64 {
+        FORM
+    }
+
+    /// Returns the time of the newest change of a room, in Unix milliseconds by the store's clock.
+    #[must_use]
+    pub fn newest_at(&self) -> u64 {
         let times = self.rooms.values().map(|entry| entry.at);
         times.max().unwrap_or(0)
     }

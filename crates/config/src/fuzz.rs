@@ -3,7 +3,7 @@
 use anteroom_room::time::Timestamp;
 use toml::de::{DeTable, DeValue};
 
-use crate::api_rooms::{ApiRoom, ApiRooms};
+use crate::api_rooms::{ApiRoom, ApiRooms, Pages};
 use crate::overrides::{Actor, Log, OperatorCommand, Record as _, RoomOverrides};
 use crate::{Checks, Config, RoomConfig};
 
@@ -132,7 +132,7 @@ pub fn api_rooms(data: &[u8]) {
     let file = Config::parse("fuzz.toml", text)
         .expect("it is legal")
         .config;
-    let placed = record.beside(&file, Checks::default());
+    let placed = record.beside(&file, &Pages::default(), Checks::default());
     for (id, left_out) in &placed.left_out {
         assert!(!left_out.problems.is_empty(), "left out without a problem");
         assert!(

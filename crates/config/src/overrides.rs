@@ -189,8 +189,8 @@ impl Record for RoomOverrides {
     }
 }
 
-/// Version of the record's format; others are not understood.
-const FORM: u64 = 1;
+/// Highest form of a record that this program reads. It reads no other one.
+pub const FORM: u64 = 1;
 
 /// Version that bytes state.
 #[derive(Deserialize)]

@@ -32,6 +32,9 @@ const BYPASS_RULES_MAX: usize = 64;
 /// Most routes of a room besides its own.
 const ADDITIONAL_ROUTES_MAX: usize = 100;
 
+/// Key of the operator's own waiting page.
+pub(super) const CUSTOM_PAGE: &str = keys::CUSTOM_PAGE_HTML.name;
+
 /// A room as far as it could be read. Parts without mistakes are there even if others have some,
 /// so that clashes between rooms are found in the same run.
 pub(super) struct RoomRead {

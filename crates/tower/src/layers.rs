@@ -261,6 +261,7 @@ impl Layers {
         for task in &self.upkeep {
             task.abort();
         }
+        self.api_rooms.leave().await;
         // First: it takes a moment, and a successor waits for it.
         self.limiter.release_stores().await;
         self.node.stop().await;

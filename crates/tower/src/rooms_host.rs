@@ -1,15 +1,16 @@
 //! Serves the rooms of the API in a node, and keeps a copy of them in its data folder.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::sync::Arc;
 
 use anteroom_admin::api_rooms::RoomsHost;
-use anteroom_config::Config;
+use anteroom_config::{Config, RoomId};
 use anteroom_embedded::DataDir;
 use anteroom_node::Node;
 use anteroom_room_http::layer::WaitingRoomLayer;
 use anteroom_room_http::page::{PreviewState, preview};
+use anteroom_store::chain;
 
 /// Node, its route table and its data folder.
 pub(crate) struct NodeRooms {
@@ -19,8 +20,17 @@ pub(crate) struct NodeRooms {
 }
 
 impl RoomsHost for NodeRooms {
-    fn serve(&self, config: &Config) -> Result<(), Box<dyn Error + Send + Sync>> {
+    fn name(&self) -> String {
+        self.node.name()
+    }
+
+    fn serve(
+        &self,
+        config: &Config,
+        deleted: &[RoomId],
+    ) -> Result<(), Box<dyn Error + Send + Sync>> {
         let next = self.rooms.plan(config)?;
+        self.node.end_ledgers(deleted);
         self.node.reload(config.rooms.clone());
         Ok(self.rooms.commit(next)?)
     }
@@ -62,5 +72,19 @@ impl RoomsHost for NodeRooms {
 
     fn write_copy(&self, text: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
         Ok(self.dir.keep_api_rooms(text.to_owned())?)
+    }
+
+    fn read_page(&self, name: &str) -> Result<Option<String>, Box<dyn Error + Send + Sync>> {
+        Ok(self.dir.custom_page(name)?)
+    }
+
+    fn write_page(&self, name: &str, text: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
+        Ok(self.dir.keep_custom_page(name, text)?)
+    }
+
+    fn remove_other_pages(&self, names: &BTreeSet<&str>) {
+        if let Err(error) = self.dir.remove_other_custom_pages(names) {
+            tracing::warn!(cause = chain(&error), "old custom pages not removed");
+        }
     }
 }

@@ -5,14 +5,23 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use anteroom_config::api_rooms::ApiEvent;
+use anteroom_config::overrides::Change;
+use anteroom_config::{PageTemplate, RoomConfig};
 use anteroom_node::HandClock;
 use anteroom_room::time::DurationMs;
 use anteroom_store::memory::Memory;
 use anteroom_store::{
-    BoxFuture, Clock, CounterName, Expected, Loaded, Record as StoredRecord, RecordKey, Store, Swap,
+    BoxFuture, Clock, CounterName, Expected, Loaded, Note, Record as StoredRecord, RecordKey,
+    Store, Swap,
 };
 
+use serde_json::json;
+
 use super::*;
+
+mod nodes;
+mod pages;
+mod transfer;
 
 /// Node's connection to a store.
 struct Link {
@@ -73,6 +82,37 @@ impl Store for Link {
         })
     }
 
+    fn load_changed<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        known: Expected,
+        note: Option<&'a Note>,
+    ) -> BoxFuture<'a, Result<Option<Loaded>, StoreError>> {
+        Box::pin(async move {
+            self.check()?;
+            self.store.load_changed(key, known, note).await
+        })
+    }
+
+    fn notes<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Vec<Note>, StoreError>> {
+        Box::pin(async move {
+            self.check()?;
+            self.store.notes(key).await
+        })
+    }
+
+    fn keep_for<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        value: Option<&'a [u8]>,
+        lifetime: DurationMs,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move {
+            self.check()?;
+            self.store.keep_for(key, value, lifetime).await
+        })
+    }
+
     fn take_number<'a>(&'a self, name: &'a CounterName) -> BoxFuture<'a, Result<u64, StoreError>> {
         self.store.take_number(name)
     }
@@ -96,16 +136,42 @@ impl Clock for StoreClock {
 /// Data folder and route table of a node.
 #[derive(Default)]
 struct Machine {
+    name: String,
+    starts: AtomicU32,
     copy: Mutex<Option<String>>,
+    /// Custom pages in the data folder.
+    pages: Mutex<BTreeMap<String, String>>,
     served: Mutex<Vec<String>>,
+    /// Custom pages of served rooms, by name of the room.
+    shown: Mutex<BTreeMap<String, String>>,
+    /// Rooms whose ledgers end.
+    ended: Mutex<Vec<String>>,
     is_known: AtomicBool,
     is_disk_full: AtomicBool,
 }
 
 impl RoomsHost for Machine {
-    fn serve(&self, config: &Config) -> Result<(), Box<dyn Error + Send + Sync>> {
+    fn name(&self) -> String {
+        // Each process has another name.
+        let starts = self.starts.fetch_add(1, Ordering::Relaxed);
+        format!("{}-{starts}", self.name)
+    }
+
+    fn serve(
+        &self,
+        config: &Config,
+        deleted: &[RoomId],
+    ) -> Result<(), Box<dyn Error + Send + Sync>> {
         let names = config.rooms.iter().map(|room| room.name.to_string());
         *self.served.lock() = names.collect();
+        let page = |room: &RoomConfig| match &room.page.template {
+            Some(PageTemplate::Html(html)) => Some((room.name.to_string(), html.clone())),
+            _ => None,
+        };
+        *self.shown.lock() = config.rooms.iter().filter_map(page).collect();
+        self.ended
+            .lock()
+            .extend(deleted.iter().map(ToString::to_string));
         Ok(())
     }
 
@@ -132,6 +198,24 @@ impl RoomsHost for Machine {
         *self.copy.lock() = Some(text.to_owned());
         Ok(())
     }
+
+    fn read_page(&self, name: &str) -> Result<Option<String>, Box<dyn Error + Send + Sync>> {
+        Ok(self.pages.lock().get(name).cloned())
+    }
+
+    fn write_page(&self, name: &str, text: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
+        if self.is_disk_full.load(Ordering::Relaxed) {
+            return Err("disk full".into());
+        }
+        self.pages.lock().insert(name.to_owned(), text.to_owned());
+        Ok(())
+    }
+
+    fn remove_other_pages(&self, names: &BTreeSet<&str>) {
+        self.pages
+            .lock()
+            .retain(|name, _| names.contains(name.as_str()));
+    }
 }
 
 fn file() -> Config {
@@ -157,7 +241,11 @@ impl TestNode {
                 global: Arc::clone(&global) as Arc<dyn Store>,
             },
         };
-        let machine = Arc::new(Machine::default());
+        // Nodes of a test have different addresses.
+        let machine = Arc::new(Machine {
+            name: format!("{:p}", Arc::as_ptr(&global)),
+            ..Machine::default()
+        });
         let rooms = live(&machine, &stores, clock);
         Self {
             machine,
@@ -278,11 +366,29 @@ impl World {
         }
     }
 
-    /// Writes a room, and notes what the node has confirmed.
-    async fn write(&mut self, at: usize, id: &str, content: Option<ApiRoom>, is_new: bool) {
+    /// Writes a room while other nodes read the record now and then, and notes what the node has
+    /// confirmed.
+    async fn write(
+        &mut self,
+        (at, draw): (usize, &mut Draw),
+        id: &str,
+        content: Option<ApiRoom>,
+        is_new: bool,
+    ) {
         let rooms = Arc::clone(&self.nodes[at].rooms);
-        match write(&rooms, id, content, is_new).await {
+        let reads: Vec<(u64, usize)> = (0..draw.below(5))
+            .map(|_| (draw.below(700) as u64, draw.below(self.nodes.len())))
+            .collect();
+        let reading = async {
+            for (after_ms, at) in reads {
+                tokio::time::sleep(Duration::from_millis(after_ms)).await; // tidy: paused time
+                self.nodes[at].rooms.read().await;
+            }
+        };
+        let (written, ()) = tokio::join!(write(&rooms, id, content, is_new), reading);
+        match written {
             Ok(written) => {
+                self.check_applied(&written);
                 let room = written.record.rooms[id].room.clone();
                 self.confirmed.insert(id.to_owned(), room);
                 self.unconfirmed.remove(id);
@@ -295,19 +401,39 @@ impl World {
         }
     }
 
+    /// Checks that no node counts as serving a change which it does not serve.
+    fn check_applied(&self, written: &Written) {
+        let Some(applied) = written.applied else {
+            return;
+        };
+        let id = written.id.as_str();
+        let wanted = &written.record.rooms[id];
+        let serves = |node: &&TestNode| {
+            let record = node.rooms.record();
+            let known = record.rooms.get(id);
+            known.is_some_and(|known| (known.at, known.rev) >= (wanted.at, wanted.rev))
+        };
+        let serving = self.nodes.iter().filter(serves).count();
+        assert!(
+            applied.nodes <= serving,
+            "{applied:?}, and {serving} serve it"
+        );
+        assert!(applied.nodes <= applied.of, "{applied:?}");
+    }
+
     async fn step(&mut self, draw: &mut Draw) {
         let at = draw.below(self.nodes.len());
         let ids: Vec<String> = self.confirmed.keys().cloned().collect();
         let any = (!ids.is_empty()).then(|| ids[draw.below(ids.len().max(1))].clone());
         let rooms = Arc::clone(&self.nodes[at].rooms);
-        match draw.below(16) {
+        match draw.below(17) {
             0..=3 => {
                 self.made += 1;
                 let id = format!("{:032x}", self.made);
                 // Some want the same path.
                 let path = format!("/p{}", draw.below(6));
                 let content = room(&format!("n{}", self.made), &path, "new");
-                self.write(at, &id, Some(content), true).await;
+                self.write((at, draw), &id, Some(content), true).await;
             }
             4..=6 => {
                 if let Some(id) = any {
@@ -317,13 +443,13 @@ impl World {
                         ..content
                     });
                     if content.is_some() {
-                        self.write(at, &id, content, false).await;
+                        self.write((at, draw), &id, content, false).await;
                     }
                 }
             }
             7 => {
                 if let Some(id) = any {
-                    self.write(at, &id, None, false).await;
+                    self.write((at, draw), &id, None, false).await;
                 }
             }
             8 | 9 => rooms.read().await,
@@ -346,6 +472,8 @@ impl World {
                 let link = &self.nodes[at].global;
                 link.lost_replies.store(1, Ordering::Relaxed);
             }
+            // Somebody deletes the record alone.
+            15 if !self.has_steps => self.store.forget("(rooms)"),
             _ => settle().await,
         }
         self.let_time_pass(draw).await;
@@ -382,6 +510,9 @@ impl World {
             node.global.is_cut.store(false, Ordering::Relaxed);
             node.global.lost_replies.store(0, Ordering::Relaxed);
         }
+        // A record that was deleted alone may by chance have a version again that a node knows: it
+        // reads the whole record once a minute.
+        tokio::time::sleep(Duration::from_secs(61)).await; // tidy: paused time
         for _ in 0..4 {
             for node in &self.nodes {
                 node.rooms.read().await;

@@ -298,7 +298,7 @@ impl<'a> Call<'a> {
 
     /// Finds a room by its name or its id.
     fn room(&self, name: Name) -> Result<Room, ApiError> {
-        let rooms = known_rooms::all(self.inner, None);
+        let rooms = known_rooms::all(self.inner, None, None);
         let names: Vec<String> = rooms.iter().map(name_of_room).collect();
         let wanted = name.map(|Path(name)| name).unwrap_or_default();
         let named = rooms.into_iter().zip(&names);
@@ -334,7 +334,7 @@ impl<'a> Call<'a> {
 
     /// Returns a room after a change.
     fn shown(&self, id: &RoomId) -> Result<RoomDocument, ApiError> {
-        let mut rooms = known_rooms::all(self.inner, None).into_iter();
+        let mut rooms = known_rooms::all(self.inner, None, None).into_iter();
         let room = rooms
             .find(|room| room.id == *id)
             .ok_or(ApiError::NotFound)?;
@@ -403,7 +403,7 @@ pub(crate) async fn list_rooms(
     request: Request,
 ) -> Result<Json<RoomDocuments>, ApiError> {
     let call = Call::of(&inner, request, Role::Admin).await?;
-    let rooms = known_rooms::all(call.inner, None);
+    let rooms = known_rooms::all(call.inner, None, None);
     let rooms = rooms.iter().map(|room| RoomDocument::of(&inner, room));
     Ok(Json(RoomDocuments {
         rooms: rooms.collect(),

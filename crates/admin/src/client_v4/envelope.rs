@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::api_error::ApiError;
-use crate::api_rooms::{RoomChangeError, RoomRefusal};
+use crate::api_rooms::{Applied, RoomChangeError, RoomRefusal};
 use crate::api_v1::pointer;
 
 /// No such room, event, rule or zone.
@@ -41,6 +41,8 @@ pub(super) struct Reply {
     pub(super) messages: Vec<String>,
     /// Tag of the room's state.
     pub(super) tag: Option<String>,
+    /// Nodes that serve the change; Cloudflare's API has no such field.
+    pub(super) applied: Option<Applied>,
 }
 
 impl Reply {
@@ -201,6 +203,7 @@ pub(super) fn of_change(error: RoomChangeError, prefix: &str) -> Refusal {
         RoomRefusal::NotFound => Refusal::not_found("Object"),
         RoomRefusal::Changed { .. } => Refusal::precondition(refused.to_string()),
         RoomRefusal::NotAllowed(problems) => Refusal::invalid(mistakes(problems, prefix)),
+        RoomRefusal::OlderNodes { .. } => Refusal::forbidden(refused.to_string()),
         other => Refusal::new(StatusCode::BAD_REQUEST, OTHER, other.to_string()),
     }
 }
@@ -231,6 +234,9 @@ impl IntoResponse for Reply {
         });
         if let Some(info) = self.info {
             body["result_info"] = info;
+        }
+        if let Some(applied) = self.applied {
+            body["applied"] = json!(applied);
         }
         let mut response = Json(body).into_response();
         let tag = self.tag.map(|tag| format!("\"{tag}\""));

@@ -58,14 +58,13 @@ fn written(shown: &Room, now: Timestamp) -> Value {
 
 /// Finds the room that a path names.
 pub(super) fn find(call: &Call<'_>, zone: &Zone, wire_id: &str) -> Result<Room, Refusal> {
-    let mut rooms = known_rooms::all(call.inner, Some(&zone.name)).into_iter();
-    let found = rooms.find(|room| room.wire_id == wire_id);
+    let found = known_rooms::all(call.inner, Some(&zone.name), Some(wire_id)).pop();
     found.ok_or_else(|| Refusal::not_found("Object"))
 }
 
 pub(super) fn list(call: &Call<'_>, zone: Option<&Zone>) -> Answer {
     let (rooms, now) = (
-        known_rooms::all(call.inner, zone.map(|zone| &*zone.name)),
+        known_rooms::all(call.inner, zone.map(|zone| &*zone.name), None),
         call.now(),
     );
     call.page(rooms.iter().map(|room| written(room, now)).collect())
@@ -81,8 +80,9 @@ pub(super) async fn create(call: &Call<'_>, zone: &Zone) -> Answer {
     found.mistakes.check()?;
     let id = new_id()?;
     let id = RoomId::new(&id).ok_or_else(|| Refusal::not_found("Id"))?;
+    let as_kept = call.inner.api_rooms.without_pages(&room);
     let edit = |record: &ApiRooms, at: u64| {
-        if let Some(same) = repeated(record, &room, at) {
+        if let Some(same) = repeated(record, &as_kept, at) {
             return Ok(Edit::Keep(same));
         }
         let room = ApiRoom {
@@ -93,6 +93,7 @@ pub(super) async fn create(call: &Call<'_>, zone: &Zone) -> Answer {
     };
     let written = call.inner.api_rooms.change(&call.who, "create", edit).await;
     let written = written.map_err(|error| envelope::of_change(error, ""))?;
+    call.note_applied(written.applied);
     shown(call, zone, &written.id, found.messages)
 }
 
@@ -149,17 +150,33 @@ pub(super) async fn one(call: &Call<'_>, zone: &Zone, wire_id: &str) -> Answer {
         return delete(call, &room).await;
     }
     call.only_get()?;
-    let mut messages = Vec::new();
-    if let Some(left_out) = call.inner.api_rooms.left_out(&room.id) {
-        let problems: Vec<_> = left_out.problems.iter().map(ToString::to_string).collect();
-        messages.push(format!("this room is not served: {}", problems.join("; ")));
-    }
     Ok(Reply {
         result: written(&room, call.now()),
         tag: room.tag(),
-        messages,
+        messages: remarks(call, &room.id),
         ..Reply::default()
     })
+}
+
+/// Returns what a reader of a room has to know about this node.
+fn remarks(call: &Call<'_>, id: &RoomId) -> Vec<String> {
+    let api_rooms = &call.inner.api_rooms;
+    let mut remarks = Vec::new();
+    if let Some(left_out) = api_rooms.left_out(id) {
+        let problems: Vec<_> = left_out.problems.iter().map(ToString::to_string).collect();
+        let why = if left_out.is_shadowed {
+            "this room is not served (shadowed_by_file)"
+        } else {
+            "this room is not served"
+        };
+        remarks.push(format!("{why}: {}", problems.join("; ")));
+    }
+    if api_rooms.lacks_page(id) {
+        let text =
+            "this node has not read a custom page of this room yet, and shows the one before";
+        remarks.push(text.to_owned());
+    }
+    remarks
 }
 
 /// Replaces a room, or changes the fields that were sent.
@@ -195,9 +212,10 @@ pub(super) async fn change_room(
     let edit = |known: &ApiRoom, at: u64| edit(known, at).map(Some);
     let written = change_of(call, what).apply(call.inner, room, edit).await;
     let written = written.map_err(|error| envelope::of_change(error, prefix))?;
+    call.note_applied(written.applied);
     let found = written.record.room(&room.id);
     let (_, room) = found.ok_or_else(|| Refusal::not_found("Object"))?;
-    Ok(room.clone())
+    Ok(call.inner.api_rooms.with_pages(room))
 }
 
 fn change_of<'a>(call: &'a Call<'_>, what: &'a str) -> RoomEdit<'a> {
@@ -306,10 +324,9 @@ async fn delete(call: &Call<'_>, room: &Room) -> Answer {
         return Err(Refusal::forbidden(reason));
     }
     let change = change_of(call, "delete");
-    let deleted = change.apply(call.inner, room, |_, _| Ok(None));
-    deleted
-        .await
-        .map_err(|error| envelope::of_change(error, ""))?;
+    let deleted = change.apply(call.inner, room, |_, _| Ok(None)).await;
+    let written = deleted.map_err(|error| envelope::of_change(error, ""))?;
+    call.note_applied(written.applied);
     Ok(Reply::of(json!({ "id": room.wire_id })))
 }
 

@@ -3,7 +3,7 @@
 //! They are `deployment` (id and lottery key), `ticket-keys` and `admin-token` (unless configured),
 //! and `lock`. [`crate::Embedded`] handles the journal in the same folder.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
@@ -20,6 +20,8 @@ use anteroom_store::{Deployment, Membership, TicketKeys};
 
 /// File with the copy of the rooms of the API.
 const API_ROOMS: &str = "api-rooms";
+/// Folder with copies of their custom pages.
+const PAGES: &str = "api-rooms-pages";
 
 /// Data folder of a node. Clones share the files that one of them has read.
 #[derive(Clone)]
@@ -180,16 +182,7 @@ impl DataDir {
     ///
     /// [`DataDirError::Io`] if it cannot be read.
     pub fn api_rooms(&self) -> Result<Option<String>, DataDirError> {
-        let path = self.path.join(API_ROOMS);
-        match fs::read_to_string(&path) {
-            Ok(text) => Ok(Some(text)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(DataDirError::Io {
-                doing: "read",
-                path: path.display().to_string(),
-                source,
-            }),
-        }
+        read_if_there(&self.path.join(API_ROOMS))
     }
 
     /// Replaces the copy of the rooms of the API.
@@ -201,18 +194,66 @@ impl DataDir {
         self.replace(API_ROOMS, text)
     }
 
+    /// Returns the copy of a custom page; `None` if there is none. Its name is hex digits.
+    ///
+    /// # Errors
+    ///
+    /// [`DataDirError::Io`] if it cannot be read.
+    pub fn custom_page(&self, name: &str) -> Result<Option<String>, DataDirError> {
+        read_if_there(&self.path.join(PAGES).join(file_name(name)))
+    }
+
+    /// Writes the copy of a custom page, unless it is there.
+    ///
+    /// # Errors
+    ///
+    /// [`DataDirError::Io`] if it cannot be written.
+    pub fn keep_custom_page(&self, name: &str, text: &str) -> Result<(), DataDirError> {
+        let folder = self.path.join(PAGES);
+        let path = folder.join(file_name(name));
+        if fs::metadata(&path).is_ok_and(|found| found.len() == text.len() as u64) {
+            return Ok(());
+        }
+        create_folder(&folder)?;
+        write_whole(&path, text)
+    }
+
+    /// Removes the copies of all custom pages but these.
+    ///
+    /// # Errors
+    ///
+    /// [`DataDirError::Io`] if the folder cannot be read, or a file cannot be removed.
+    pub fn remove_other_custom_pages(&self, names: &BTreeSet<&str>) -> Result<(), DataDirError> {
+        let folder = self.path.join(PAGES);
+        let failed = |source| DataDirError::Io {
+            doing: "remove old pages in",
+            path: folder.display().to_string(),
+            source,
+        };
+        let found = match fs::read_dir(&folder) {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            Err(error) => return Err(failed(error)),
+        };
+        for entry in found {
+            let entry = entry.map_err(failed)?;
+            let is_kept = entry
+                .file_name()
+                .to_str()
+                .is_some_and(|name| names.contains(name));
+            if !is_kept {
+                fs::remove_file(entry.path()).map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
     fn replace(&self, name: &'static str, text: String) -> Result<(), DataDirError> {
         let path = self.path.join(name);
         if fs::read_to_string(&path).is_ok_and(|found| found == text) {
             return Ok(());
         }
-        let draft = self.path.join(format!("{name}.{}", hex(&random::<8>()?)));
-        let written = write_private(&draft, &text).and_then(|()| fs::rename(&draft, &path));
-        written.map_err(|source| DataDirError::Io {
-            doing: "write",
-            path: path.display().to_string(),
-            source,
-        })?;
+        write_whole(&path, &text)?;
         self.known.lock().insert(name, text);
         Ok(())
     }
@@ -358,6 +399,37 @@ impl DataDirLock {
         fs::metadata(&self.path)
             .is_ok_and(|found| found.dev() == own.dev() && found.ino() == own.ino())
     }
+}
+
+/// Reads a file; `None` if there is none.
+fn read_if_there(path: &Path) -> Result<Option<String>, DataDirError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(DataDirError::Io {
+            doing: "read",
+            path: path.display().to_string(),
+            source,
+        }),
+    }
+}
+
+/// Replaces a file in one step, so that no reader finds a part of it.
+fn write_whole(path: &Path, text: &str) -> Result<(), DataDirError> {
+    let mut draft = path.as_os_str().to_owned();
+    draft.push(format!(".{}", hex(&random::<8>()?)));
+    let draft = PathBuf::from(draft);
+    let written = write_private(&draft, text).and_then(|()| fs::rename(&draft, path));
+    written.map_err(|source| DataDirError::Io {
+        doing: "write",
+        path: path.display().to_string(),
+        source,
+    })
+}
+
+/// Returns a name that stays in its folder: letters and digits alone.
+fn file_name(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).collect()
 }
 
 fn deployment_text(deployment: Deployment) -> String {

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use anteroom_config::time_text::rfc3339_secs;
+use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_store::wire::ledger as record;
 use parking_lot::Mutex;
 
@@ -26,7 +27,7 @@ use anteroom_store::{
     BoxFuture, Clock, CounterName, Durability, Expected, Identity, Loaded, Record, RecordKey,
     RecordVersion, Store, StoreError, Swap,
 };
-use journal::{About, Content, Journal, Opener, display_name};
+use journal::{About, Content, End, Journal, Opener, display_name};
 pub use loss::JournalLoss;
 use opening::Location;
 
@@ -59,6 +60,8 @@ struct State {
     /// Metadata of the journal when it was last open.
     about: Option<About>,
     records: BTreeMap<RecordKey, Record>,
+    /// Ends of records that do not stay.
+    ends: BTreeMap<RecordKey, Timestamp>,
     counters: BTreeMap<CounterName, Numbers>,
     /// Whether this process has granted leases, so that memory has its own state and not a
     /// predecessor's.
@@ -114,6 +117,7 @@ impl Embedded {
             journal: None,
             about: None,
             records: BTreeMap::new(),
+            ends: BTreeMap::new(),
             counters: BTreeMap::new(),
             has_granted: false,
             has_lost_lock: false,
@@ -218,6 +222,7 @@ impl Inner {
         } else {
             state.counters = numbers(content.counters);
             state.records = content.records;
+            state.ends = content.ends;
             self.take_over(state, journal)?;
         }
         state.has_granted = true;
@@ -274,7 +279,7 @@ impl Inner {
             let seen = on_disk.get(key).map_or(0, |record| record.version.0);
             found.version = RecordVersion(found.version.0.max(seen) + 1);
         }
-        journal.write_all(&state.records, &reserved(&state.counters))
+        journal.write_all(&state.records, &state.ends, &reserved(&state.counters))
     }
 
     /// Takes over the ledgers of a predecessor, which has ended because this process has its lock.
@@ -304,7 +309,7 @@ impl Inner {
                 }
             }
         }
-        journal.write_all(&state.records, &BTreeMap::new())
+        journal.write_all(&state.records, &state.ends, &BTreeMap::new())
     }
 
     fn loaded(&self, state: &State, key: &RecordKey) -> Loaded {
@@ -336,6 +341,7 @@ impl Inner {
         value: Vec<u8>,
     ) -> Result<Swap, StoreError> {
         self.open(state)?;
+        self.remove_ended(state)?;
         if self.identity != expected.identity {
             return Ok(Swap::OtherStore);
         }
@@ -352,17 +358,20 @@ impl Inner {
         };
         let ledger = (!is_overrides(key)).then(|| record::decode(&record.value).ok());
         let ledger = ledger.flatten();
+        let had_end = state.ends.contains_key(key);
+        let end = if had_end { End::Removed } else { End::None };
         let journal = self.open(state)?;
         if let Some(ledger) = &ledger {
             // Recorded outside of the journal before such a seat is granted.
             journal.note_longest_seat(ledger.longest_seat());
         }
-        if let Err(error) = journal.write(key, &record) {
+        if let Err(error) = journal.write(key, &record, end) {
             // The write may have taken effect. The next operation opens the journal again.
             Self::close_journal(state);
             return Err(error);
         }
         state.records.insert(key.clone(), record);
+        state.ends.remove(key);
         let reserve = ledger.and_then(|ledger| ledger.reserve());
         if let Some(reserve) = reserve.filter(|_| present == RecordVersion::ABSENT) {
             tracing::warn!(
@@ -372,6 +381,53 @@ impl Inner {
             );
         }
         Ok(Swap::Swapped)
+    }
+
+    /// Removes records whose ends have passed.
+    fn remove_ended(&self, state: &mut State) -> Result<(), StoreError> {
+        let now = self.clock.now();
+        let ended = state.ends.iter().filter(|(_, ends_at)| **ends_at <= now);
+        let ended: Vec<RecordKey> = ended.map(|(key, _)| key.clone()).collect();
+        if ended.is_empty() {
+            return Ok(());
+        }
+        let journal = self.open(state)?;
+        if let Err(error) = journal.remove(&ended) {
+            Self::close_journal(state);
+            return Err(error);
+        }
+        for key in ended {
+            state.records.remove(&key);
+            state.ends.remove(&key);
+        }
+        Ok(())
+    }
+
+    fn keep_for(
+        &self,
+        state: &mut State,
+        key: &RecordKey,
+        value: Option<Vec<u8>>,
+        lifetime: DurationMs,
+    ) -> Result<bool, StoreError> {
+        self.open(state)?;
+        self.remove_ended(state)?;
+        let known = state.records.get(key).cloned();
+        let new = value.map(|value| Record {
+            version: RecordVersion(1),
+            value,
+        });
+        let Some(record) = known.or(new) else {
+            return Ok(false);
+        };
+        let ends_at = self.clock.now() + lifetime;
+        if let Err(error) = self.open(state)?.write(key, &record, End::At(ends_at)) {
+            Self::close_journal(state);
+            return Err(error);
+        }
+        state.records.insert(key.clone(), record);
+        state.ends.insert(key.clone(), ends_at);
+        Ok(true)
     }
 
     fn take_number(&self, state: &mut State, name: &CounterName) -> Result<u64, StoreError> {
@@ -414,8 +470,19 @@ impl Store for Embedded {
         let key = key.clone();
         Box::pin(self.run(move |inner, state| {
             inner.open(state)?;
+            inner.remove_ended(state)?;
             Ok(inner.loaded(state, &key))
         }))
+    }
+
+    fn keep_for<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        value: Option<&'a [u8]>,
+        lifetime: DurationMs,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let (key, value) = (key.clone(), value.map(<[u8]>::to_vec));
+        Box::pin(self.run(move |inner, state| inner.keep_for(state, &key, value, lifetime)))
     }
 
     fn compare_and_swap<'a>(

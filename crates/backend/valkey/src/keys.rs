@@ -1,8 +1,8 @@
 //! Keys of records and counters at the server.
 //!
 //! A record has the key `{prefix}:{<room>}:<rest>`. The requests that are left beside it have the
-//! same key with `~left` at its end; no record has a tilde in its name. A counter has the key
-//! `{prefix}:{<room>}#<scope>:<minute>`, and the state of a limit's client
+//! same key with `~left` at its end, and notes with `~notes`; no record has a tilde in its name. A
+//! counter has the key `{prefix}:{<room>}#<scope>:<minute>`, and the state of a limit's client
 //! `{prefix}:{<limit>:<client>}`. Leases use `{prefix}:{lent~<partition>}` for the epoch of a
 //! partition and `{prefix}:{lent~<partition>}:<limit>:<client>` for the leases of a client; no room
 //! has a tilde in its name. In a cluster only the part in braces chooses the server. So all keys of
@@ -39,6 +39,11 @@ impl Keys {
     /// Returns the key of the requests that are left beside a record.
     pub(crate) fn left(&self, key: &RecordKey) -> String {
         format!("{}~left", self.record(key))
+    }
+
+    /// Returns the key of the notes that are left beside a record.
+    pub(crate) fn notes(&self, key: &RecordKey) -> String {
+        format!("{}~notes", self.record(key))
     }
 
     pub(crate) fn client(&self, limit: &str, client: ClientKey) -> String {

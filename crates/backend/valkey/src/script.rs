@@ -7,10 +7,10 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use anteroom_room::time::Timestamp;
+use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_store::{
-    Expected, Identity, LEFT_FOR, LEFT_MAX, LeftChanges, LeftId, LeftRequest, Loaded, Record,
-    RecordVersion, Swap,
+    Expected, Identity, LEFT_FOR, LEFT_MAX, LeftChanges, LeftId, LeftRequest, Loaded, NOTE_FOR,
+    NOTES_MAX, Note, Record, RecordVersion, Swap,
 };
 use redis::{Cmd, Script, Value};
 
@@ -27,6 +27,8 @@ const COUNTER_TTL: Duration = Duration::from_mins(5);
 pub(crate) struct Scripts {
     load: Text,
     load_changed: Text,
+    read_notes: Text,
+    keep_for: Text,
     swap: Text,
     take: Text,
     load_and_leave: Text,
@@ -104,7 +106,15 @@ impl Scripts {
     pub(crate) fn new() -> Self {
         Self {
             load: Text::new(include_str!("script/load.lua")),
-            load_changed: Text::new(include_str!("script/load_changed.lua")),
+            load_changed: Text::new(concat!(
+                include_str!("script/notes.lua"),
+                include_str!("script/load_changed.lua")
+            )),
+            read_notes: Text::new(concat!(
+                include_str!("script/notes.lua"),
+                include_str!("script/read_notes.lua")
+            )),
+            keep_for: Text::new(include_str!("script/keep_for.lua")),
             swap: Text::new(include_str!("script/swap.lua")),
             take: Text::new(include_str!("script/take.lua")),
             load_and_leave: Text::new(concat!(
@@ -123,23 +133,64 @@ impl Scripts {
         loaded(&connection, value)
     }
 
-    /// Loads a record; `None` if it still is the known one.
+    /// Loads a record; `None` if it still is the known one. Leaves a note under the key that stands
+    /// beside it.
     pub(crate) async fn load_changed(
         &self,
         route: &Route,
         key: &str,
         known: Expected,
+        note: Option<(&str, &Note)>,
     ) -> Result<Option<Loaded>, Failure> {
         let RecordVersion(version) = known.version;
         let version = version.to_string();
-        let args = [version.as_bytes()];
-        let called = self.load_changed.call(route, &[key], &args, None).await?;
+        let (ttl_ms, most) = (NOTE_FOR.0.to_string(), NOTES_MAX.to_string());
+        let mut keys = vec![key];
+        let mut args = vec![version.as_bytes()];
+        if let Some((notes, note)) = note {
+            keys.push(notes);
+            args.extend([ttl_ms.as_bytes(), most.as_bytes()]);
+            args.extend([note.name.as_bytes(), &note.value]);
+        }
+        let called = self.load_changed.call(route, &keys, &args, None).await?;
         let ServerReply { value, connection } = called;
         match value {
             Value::Int(0) if connection.identity == known.identity => Ok(None),
             // Another server, or the same one after a loss, happens to have this version.
             Value::Int(0) => self.load(route, key).await.map(Some),
             value => loaded(&connection, value).map(Some),
+        }
+    }
+
+    /// Returns the notes under a key.
+    pub(crate) async fn notes(&self, route: &Route, key: &str) -> Result<Vec<Note>, Failure> {
+        let ttl_ms = NOTE_FOR.0.to_string();
+        let args = [ttl_ms.as_bytes()];
+        let called = self.read_notes.call(route, &[key], &args, None).await?;
+        let ServerReply { value, connection } = called;
+        let pairs = pairs(Some(value)).ok_or_else(|| connection.unexpected_reply("no notes"))?;
+        let note = |(name, value): (Vec<u8>, Vec<u8>)| Note {
+            name: String::from_utf8_lossy(&name).into_owned(),
+            value,
+        };
+        Ok(pairs.into_iter().map(note).collect())
+    }
+
+    /// Lets a record expire, and writes it before if there is none. Returns whether there is one.
+    pub(crate) async fn keep_for(
+        &self,
+        route: &Route,
+        key: &str,
+        value: Option<&[u8]>,
+        lifetime: DurationMs,
+    ) -> Result<bool, Failure> {
+        let ttl_ms = lifetime.0.to_string();
+        let mut args = vec![ttl_ms.as_bytes()];
+        args.extend(value);
+        let called = self.keep_for.call(route, &[key], &args, None).await?;
+        match called.value {
+            Value::Int(kept) => Ok(kept == 1),
+            _ => Err(called.connection.unexpected_reply("no number")),
         }
     }
 
@@ -258,23 +309,29 @@ fn loaded(connection: &Connection, value: Value) -> Result<Loaded, Failure> {
     })
 }
 
-/// Decodes the requests beside a record: names and values, in turns.
+/// Decodes the requests beside a record.
 fn left_requests(value: Option<Value>) -> Option<Vec<LeftRequest>> {
+    let request = |(name, value)| LeftRequest {
+        id: LeftId(name),
+        value,
+    };
+    Some(pairs(value)?.into_iter().map(request).collect())
+}
+
+/// Decodes names and values, in turns.
+fn pairs(value: Option<Value>) -> Option<Vec<(Vec<u8>, Vec<u8>)>> {
     let Some(Value::Array(parts)) = value else {
         return None;
     };
     let mut parts = parts.into_iter();
-    let mut left = Vec::new();
+    let mut pairs = Vec::new();
     while let Some(name) = parts.next() {
         let (Value::BulkString(name), Some(Value::BulkString(value))) = (name, parts.next()) else {
             return None;
         };
-        left.push(LeftRequest {
-            id: LeftId(name),
-            value,
-        });
+        pairs.push((name, value));
     }
-    Some(left)
+    Some(pairs)
 }
 
 fn record(

@@ -3,8 +3,9 @@
 use std::fmt;
 
 use anteroom_config::ValkeyAddress;
+use anteroom_room::time::DurationMs;
 use anteroom_store::{
-    BoxFuture, CounterName, Expected, LeftChanges, LeftRequest, Loaded, RecordKey, Store,
+    BoxFuture, CounterName, Expected, LeftChanges, LeftRequest, Loaded, Note, RecordKey, Store,
     StoreError, Swap,
 };
 
@@ -76,11 +77,40 @@ impl Store for Valkey {
         &'a self,
         key: &'a RecordKey,
         known: Expected,
+        note: Option<&'a Note>,
     ) -> BoxFuture<'a, Result<Option<Loaded>, StoreError>> {
         Box::pin(async move {
-            let key = self.keys.record(key);
-            let loaded = self.scripts.load_changed(&self.route, &key, known).await;
+            let (scripts, route) = (&self.scripts, &self.route);
+            let (record, notes) = (self.keys.record(key), self.keys.notes(key));
+            let note = note.map(|note| (&*notes, note));
+            let loaded = match scripts.load_changed(route, &record, known, note).await {
+                // As in `load_and_leave`: until the other key is there, no note is left.
+                Err(failure) if failure.is_slot_divided() => {
+                    scripts.load_changed(route, &record, known, None).await
+                }
+                loaded => loaded,
+            };
             loaded.map_err(|failure| failure.into_store_error("read from", &self.store_name))
+        })
+    }
+
+    fn notes<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Vec<Note>, StoreError>> {
+        Box::pin(async move {
+            let notes = self.scripts.notes(&self.route, &self.keys.notes(key)).await;
+            notes.map_err(|failure| failure.into_store_error("read from", &self.store_name))
+        })
+    }
+
+    fn keep_for<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        value: Option<&'a [u8]>,
+        lifetime: DurationMs,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(async move {
+            let (scripts, key) = (&self.scripts, self.keys.record(key));
+            let kept = scripts.keep_for(&self.route, &key, value, lifetime).await;
+            kept.map_err(|failure| failure.into_store_error("write to", &self.store_name))
         })
     }
 

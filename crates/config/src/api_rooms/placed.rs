@@ -1,11 +1,11 @@
 //! Reads the rooms of the API by the rules of the file, and finds those that cannot be served
 //! beside the file's.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{ApiRoom, ApiRooms};
+use super::{ApiRoom, ApiRooms, Pages};
 use crate::checks::Checks;
 use crate::claims::{Claim, Claims, RoomClaims};
 use crate::json_table::JsonTable;
@@ -44,31 +44,27 @@ impl ApiRooms {
     /// Returns the rooms that can be served beside those of `file`. Where two claim the same, the
     /// file's room has it, and then the older one.
     #[must_use]
-    pub fn beside(&self, file: &Config, checks: Checks) -> PlacedRooms {
-        self.beside_for(None, file, checks)
+    pub fn beside(&self, file: &Config, pages: &Pages, checks: Checks) -> PlacedRooms {
+        self.beside_with_changes_of(&BTreeSet::new(), (file, pages), checks)
     }
 
-    /// Returns the same for a change of one room: whatever that room claims, the others have before
-    /// it.
+    /// Returns the same for a change of some rooms: whatever these claim, the others have before
+    /// them.
     #[must_use]
-    pub fn beside_with_change_of(
+    pub fn beside_with_changes_of(
         &self,
-        changed: &RoomId,
-        file: &Config,
+        changed: &BTreeSet<RoomId>,
+        (file, pages): (&Config, &Pages),
         checks: Checks,
     ) -> PlacedRooms {
-        self.beside_for(Some(changed), file, checks)
-    }
-
-    fn beside_for(&self, last: Option<&RoomId>, file: &Config, checks: Checks) -> PlacedRooms {
-        let mut present = self.present();
-        let last = last.map(RoomId::as_str);
+        let present = self.present().into_iter();
+        let present = present.filter_map(|(id, _, room)| Some((RoomId::new(id)?, room)));
+        let mut present: Vec<(RoomId, &ApiRoom)> = present.collect();
         // The sort keeps the order of the others.
-        present.sort_by_key(|(id, ..)| Some(*id) == last);
-        let read = present.iter().filter_map(|(id, _, room)| {
-            let id = RoomId::new(id)?;
-            let read = read(&id, room, file, checks);
-            Some((id, read))
+        present.sort_by_key(|(id, _)| changed.contains(id));
+        let read = present.into_iter().map(|(id, room)| {
+            let read = read(&id, &room.with_pages(pages), file, checks);
+            (id, read)
         });
         let read: Vec<(RoomId, Result<RoomConfig, Vec<Problem>>)> = read.collect();
         let read_rooms = read.iter().map(|(_, read)| read.as_ref().ok());

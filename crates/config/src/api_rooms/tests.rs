@@ -70,7 +70,7 @@ fn a_room_of_the_api_is_read_by_the_rules_of_the_file() {
         rules: vec![rule("path == \"/a\"", true), rule("path == \"/b\"", false)],
         ..api_room(1, values)
     };
-    let placed = record(&[("a1", room)]).beside(&config(""), Checks::default());
+    let placed = record(&[("a1", room)]).beside(&config(""), &Pages::new(), Checks::default());
     assert_eq!(placed.left_out, BTreeMap::new());
     let [room] = &placed.rooms[..] else {
         panic!("one room")
@@ -92,7 +92,7 @@ fn a_room_with_mistakes_is_left_out_and_the_others_are_served() {
             ),
             ("bad", api_room(2, values)),
         ];
-        let placed = record(&rooms).beside(&config(""), Checks::default());
+        let placed = record(&rooms).beside(&config(""), &Pages::new(), Checks::default());
         assert_eq!(names(&placed), ["good"]);
         assert_eq!(why(&placed, "bad"), expected);
     };
@@ -155,7 +155,7 @@ fn a_room_of_the_file_wins_over_one_of_the_api() {
             ),
         ),
     ];
-    let placed = record(&rooms).beside(&file, Checks::default());
+    let placed = record(&rooms).beside(&file, &Pages::new(), Checks::default());
     // A room that is left out claims nothing.
     assert_eq!(names(&placed), ["later"]);
     assert!(
@@ -249,4 +249,39 @@ proptest! {
         let adds_nothing = !one.is_newer_than(&two);
         prop_assert_eq!(adds_nothing, one.merged(&two).rooms == two.rooms);
     }
+}
+
+#[test]
+fn pages_of_rooms_and_events_are_taken_out_and_put_back() {
+    let event = |id: &str, page: &str| ApiEvent {
+        id: id.to_owned(),
+        values: json!({ "custom_page_html": page })
+            .as_object()
+            .cloned()
+            .unwrap(),
+        ..ApiEvent::default()
+    };
+    let with = |own: &str, of_event: &str| ApiRoom {
+        events: vec![event("e", of_event)],
+        ..api_room(1, json!({ "name": "sale", "custom_page_html": own }))
+    };
+    let name_of = |text: &str| format!("digest of {text}");
+    let mut before = with("own 1", "event 1");
+    let mut next = with("own 2", "event 2");
+    let mut pages = before.take_pages(name_of);
+    pages.extend(next.take_pages(name_of));
+    let names: Vec<&str> = next.page_names().collect();
+    assert_eq!(names, ["digest of own 2", "digest of event 2"]);
+    assert_eq!(next.with_pages(&pages), with("own 2", "event 2"));
+    // A page that cannot be read: each place keeps the page that it had.
+    pages.remove("digest of event 2");
+    let shown = next.with_readable_pages(Some(&before), &pages);
+    assert_eq!(shown.with_pages(&pages), with("own 2", "event 1"));
+    let without = next.with_readable_pages(None, &pages).with_pages(&pages);
+    assert_eq!(without.events[0].values, Map::new());
+    assert_eq!(next.with_known_pages(&pages).page_names().count(), 1);
+    // An empty text is no page, but a mistake of its sender.
+    let mut empty = with("", "event 1");
+    assert_eq!(empty.take_pages(name_of).len(), 1);
+    assert_eq!(empty.values["custom_page_html"], json!(""));
 }

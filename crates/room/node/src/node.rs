@@ -178,6 +178,14 @@ impl Node {
         self.id
     }
 
+    /// Returns a name of this process for operators: the name of its machine, and its id.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let system = rustix::system::uname();
+        let machine = system.nodename().to_string_lossy();
+        format!("{machine}/{:016x}", self.id.0)
+    }
+
     /// Returns the clocks that are compared with that of the node.
     #[must_use]
     pub fn clock_watch(&self) -> &ClockWatch {
@@ -228,6 +236,31 @@ impl Node {
         }
         self.closing.lock().retain(|task| !task.is_finished());
         self.rooms.store(Arc::new(next));
+    }
+
+    /// Lets the ledgers of deleted rooms end one session after their last sync. Call it before the
+    /// rooms are removed: a room that is still served ends its ledger when it is.
+    pub fn end_ledgers(&self, deleted: &[RoomId]) {
+        let present = self.rooms.load();
+        let (served, others): (Vec<&RoomId>, Vec<&RoomId>) =
+            deleted.iter().partition(|id| present.contains_key(*id));
+        for room in served.into_iter().filter_map(|id| present.get(id)) {
+            room.end_ledgers_when_removed();
+        }
+        let here = data_center_id(&self.shared.data_center);
+        let ledgers = others.into_iter().map(|id| {
+            let (stores, deployment) = (&self.shared.stores, self.shared.deployment_id);
+            stores.ledgers(id.as_str(), deployment, here)
+        });
+        let ledgers: Vec<_> = ledgers.collect();
+        if !ledgers.is_empty() {
+            let ending = async move {
+                for ledgers in ledgers {
+                    ledgers.end().await;
+                }
+            };
+            self.background.lock().push(tokio::spawn(ending));
+        }
     }
 
     /// Replaces the ticket keys: newest first, at least one.
@@ -326,8 +359,10 @@ impl Node {
         let scheduled = Arc::clone(&handle).watch_events(stopped.clone());
         let latching = Arc::clone(&handle).write_phases(stopped.clone());
         let running = Arc::clone(&handle).run(stopped);
-        let done = tokio::spawn(async {
+        let ending = Arc::clone(&handle);
+        let done = tokio::spawn(async move {
             tokio::join!(running, watching, writing, scheduled, latching);
+            ending.end_ledgers_if_deleted().await;
         });
         tasks.insert(id, RoomTask { stop, done });
         handle

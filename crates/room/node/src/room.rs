@@ -102,6 +102,8 @@ pub struct RoomHandle {
     counts: Counts,
     good_responses: AtomicU32,
     is_origin_suspect: AtomicBool,
+    /// Whether the room was deleted, so that its ledgers end.
+    is_deleted: AtomicBool,
 }
 
 /// Settings that follow from a room's configuration and overrides.
@@ -177,6 +179,7 @@ impl RoomHandle {
             counts: Counts::default(),
             good_responses: AtomicU32::new(0),
             is_origin_suspect: AtomicBool::new(false),
+            is_deleted: AtomicBool::new(false),
             shared,
             id,
             here,
@@ -189,6 +192,18 @@ impl RoomHandle {
             handle.apply_settings(file, Arc::default());
         }
         handle
+    }
+
+    /// Lets the ledgers end one session after the last sync, when the room has been removed.
+    pub(crate) fn end_ledgers_when_removed(&self) {
+        self.is_deleted.store(true, Ordering::Relaxed);
+    }
+
+    /// Lets the ledgers of a deleted room end.
+    pub(crate) async fn end_ledgers_if_deleted(&self) {
+        if self.is_deleted.load(Ordering::Relaxed) {
+            self.ledgers.end().await;
+        }
     }
 
     /// Returns the configuration in effect.

@@ -1,6 +1,7 @@
 //! Stores of a node, and the ledgers and overrides in them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::clock_watch::OtherOwner;
 use anteroom_config::overrides::Record;
@@ -9,12 +10,18 @@ use anteroom_room::id::{DataCenterId, DeploymentId};
 use anteroom_room::ledger::LeaseTerms;
 #[cfg(debug_assertions)]
 use anteroom_room::time::DurationMs;
-use anteroom_store::{LedgerRole, OverrideFeed, OverrideStore, RecordKey, Store, StoredLedger};
+use anteroom_store::{
+    LedgerRole, OverrideFeed, OverrideStore, RecordKey, Store, StoredLedger, chain,
+};
+use tokio::time::timeout;
 
 /// Environment variable with a shorter lease of the global ledger, in seconds. Fault runs on real
 /// processes set it, so that a test need not wait ten minutes. All nodes need the same value.
 #[cfg(debug_assertions)]
 const GLOBAL_LEASE: &str = "ANTEROOM_DEBUG_GLOBAL_LEASE_SECS";
+
+/// Longest wait for a store to let a ledger end.
+const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Stores of a node.
 #[derive(Clone)]
@@ -41,6 +48,16 @@ pub(crate) struct Ledgers {
 }
 
 impl Ledgers {
+    /// Lets the ledgers end one session from now, unless somebody syncs with them. If a store does
+    /// not reply, its ledger stays until another node does this.
+    pub(crate) async fn end(&self) {
+        for ledger in std::iter::once(&self.parent).chain(&self.global) {
+            if let Ok(Err(error)) = timeout(END_TIMEOUT, ledger.end_after_session()).await {
+                tracing::debug!(cause = chain(&error), "ledger of a deleted room stays");
+            }
+        }
+    }
+
     /// Returns the root ledger, if other processes write it as well.
     pub(crate) fn root(&self) -> Option<&StoredLedger> {
         match self.parent.role() {

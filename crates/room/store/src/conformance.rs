@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use anteroom_config::overrides::{Actor, Entry, Record as _, RoomOverrides};
 use anteroom_room::allocation::{CounterKey, CounterScope};
-use anteroom_room::time::Minute;
+use anteroom_room::time::{DurationMs, Minute};
 
 use crate::overrides::{ChangeError, RoomOverrideStore};
 use crate::store::{
-    CounterName, Expected, Identity, LEFT_MAX, LeftChanges, LeftId, LeftRequest, RecordKey,
-    RecordVersion, Store, StoreError, Swap,
+    CounterName, Expected, Identity, LEFT_MAX, LeftChanges, LeftId, LeftRequest, NOTES_MAX, Note,
+    RecordKey, RecordVersion, Store, StoreError, Swap,
 };
 
 /// Runs the suite for records and counters against an empty store.
@@ -27,6 +27,7 @@ pub async fn check(store: &dyn Store) -> Result<(), StoreError> {
     a_record_is_absent_until_it_is_written(store).await?;
     a_write_against_an_old_version_changes_nothing(store).await?;
     a_load_of_what_is_known_returns_nothing(store).await?;
+    a_kept_record_is_written_once_and_loads_like_any_other(store).await?;
     records_are_independent(store).await?;
     a_write_that_expects_another_store_changes_nothing(store).await?;
     values_are_stored_byte_for_byte(store).await?;
@@ -35,8 +36,8 @@ pub async fn check(store: &dyn Store) -> Result<(), StoreError> {
     no_number_is_taken_twice(store).await
 }
 
-/// Runs the suite for requests that are left beside a record, against an empty store that several
-/// processes share.
+/// Runs the suite for requests and notes that are left beside a record, against an empty store that
+/// several processes share.
 ///
 /// # Errors
 ///
@@ -52,7 +53,9 @@ pub async fn check_left_requests(store: &dyn Store) -> Result<(), StoreError> {
     a_lost_write_removes_nothing_and_leaves_its_request(store).await?;
     a_write_to_another_store_changes_no_requests(store).await?;
     no_more_requests_are_left_than_allowed(store).await?;
-    requests_are_stored_byte_for_byte(store).await
+    requests_are_stored_byte_for_byte(store).await?;
+    a_note_lies_beside_its_record_until_its_reader_removes_it(store).await?;
+    no_more_notes_are_left_than_allowed(store).await
 }
 
 /// Runs the suite for a room's overrides. `again` is the same store over another connection or in
@@ -196,23 +199,130 @@ fn assert_conflict(swap: Swap, value: &[u8], expected: Expected) {
 async fn a_load_of_what_is_known_returns_nothing(store: &dyn Store) -> Result<(), StoreError> {
     let key = key("known");
     let absent = store.load(&key).await?.expected();
-    assert_eq!(store.load_changed(&key, absent).await?, None);
+    assert_eq!(store.load_changed(&key, absent, None).await?, None);
     write(store, &key, b"one").await?;
-    let found = store.load_changed(&key, absent).await?;
+    let found = store.load_changed(&key, absent, None).await?;
     let found = found.expect("the record is new");
     let value = found.record.as_ref().map(|record| &record.value[..]);
     assert_eq!(value, Some(&b"one"[..]));
-    assert_eq!(store.load_changed(&key, found.expected()).await?, None);
+    let again = store.load_changed(&key, found.expected(), None).await?;
+    assert_eq!(again, None);
     let of_another = Expected {
         identity: Identity(found.identity.0 ^ 1),
         ..found.expected()
     };
-    let again = store.load_changed(&key, of_another).await?;
+    let again = store.load_changed(&key, of_another, None).await?;
     let again = again.map(|loaded| loaded.expected());
     assert_eq!(again, Some(found.expected()));
     write(store, &key, b"two").await?;
-    let changed = store.load_changed(&key, found.expected()).await?;
+    let changed = store.load_changed(&key, found.expected(), None).await?;
     assert!(changed.is_some_and(|changed| changed.expected() != found.expected()));
+    Ok(())
+}
+
+async fn a_kept_record_is_written_once_and_loads_like_any_other(
+    store: &dyn Store,
+) -> Result<(), StoreError> {
+    let (key, day) = (key("kept/page/1"), DurationMs::from_secs(86_400));
+    assert!(!store.keep_for(&key, None, day).await?);
+    assert_eq!(store.load(&key).await?.record, None);
+    for value in [Some(&b"one"[..]), Some(b"two"), None] {
+        assert!(store.keep_for(&key, value, day).await?);
+        assert_eq!(read(store, &key).await?, b"one");
+    }
+    let present = store.load(&key).await?.expected();
+    assert_ne!(present.version, RecordVersion::ABSENT);
+    let swap = store.compare_and_swap(&key, present, b"three".to_vec());
+    assert_eq!(swap.await?, Swap::Swapped);
+    assert_eq!(read(store, &key).await?, b"three");
+    Ok(())
+}
+
+async fn a_note_lies_beside_its_record_until_its_reader_removes_it(
+    store: &dyn Store,
+) -> Result<(), StoreError> {
+    let (key, other) = (key("notes/1"), key("notes/2"));
+    let note = |name: &str, value: &[u8]| Note {
+        name: name.to_owned(),
+        value: value.to_vec(),
+    };
+    let absent = store.load(&key).await?.expected();
+    let (a, b) = (note("a", b"one"), note("b", b"\0 two\r\n"));
+    for left in [&a, &b] {
+        // A note alone changes no record.
+        assert_eq!(store.load_changed(&key, absent, Some(left)).await?, None);
+    }
+    assert_eq!(sorted_notes(store, &key).await?, [a, b.clone()]);
+    assert_eq!(sorted_notes(store, &other).await?, []);
+    assert_eq!(write(store, &key, b"value").await?, Swap::Swapped);
+    let newer = note("a", b"newer");
+    let found = store.load_changed(&key, absent, Some(&newer)).await?;
+    let value = found
+        .and_then(|found| found.record)
+        .map(|found| found.value);
+    assert_eq!(value.as_deref(), Some(&b"value"[..]));
+    assert_eq!(sorted_notes(store, &key).await?, [newer, b.clone()]);
+    store
+        .load_changed(&key, absent, Some(&note("a", b"")))
+        .await?;
+    assert_eq!(sorted_notes(store, &key).await?, [b]);
+    Ok(())
+}
+
+async fn sorted_notes(store: &dyn Store, key: &RecordKey) -> Result<Vec<Note>, StoreError> {
+    let mut notes = store.notes(key).await?;
+    notes.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(notes)
+}
+
+async fn no_more_notes_are_left_than_allowed(store: &dyn Store) -> Result<(), StoreError> {
+    let key = key("notes-full");
+    let known = store.load(&key).await?.expected();
+    for number in 0..=NOTES_MAX {
+        let note = Note {
+            name: number.to_string(),
+            value: b"note".to_vec(),
+        };
+        store.load_changed(&key, known, Some(&note)).await?;
+    }
+    let notes = store.notes(&key).await?;
+    assert_eq!(notes.len(), NOTES_MAX);
+    Ok(())
+}
+
+/// Runs the suite for the ends of records and notes. `pass` waits until the clock of the store is
+/// this much later.
+///
+/// # Errors
+///
+/// [`StoreError`] if the store fails where it should work.
+///
+/// # Panics
+///
+/// If the store does not do what it must: this is a test.
+pub async fn check_ends<F: Future<Output = ()>>(
+    store: &dyn Store,
+    pass: impl Fn(DurationMs) -> F,
+) -> Result<(), StoreError> {
+    let lifetime = DurationMs(300);
+    let (ends, renewed, swapped) = (key("ends/page/1"), key("ends/page/2"), key("ends/page/3"));
+    for key in [&ends, &renewed, &swapped] {
+        assert!(store.keep_for(key, Some(b"value"), lifetime).await?);
+    }
+    assert!(
+        store
+            .keep_for(&renewed, None, DurationMs::from_secs(60))
+            .await?
+    );
+    assert_eq!(write(store, &swapped, b"other").await?, Swap::Swapped);
+    pass(DurationMs(lifetime.0 + 50)).await;
+    assert_eq!(store.load(&ends).await?.record, None);
+    assert!(!store.keep_for(&ends, None, lifetime).await?);
+    assert_eq!(read(store, &renewed).await?, b"value");
+    assert_eq!(read(store, &swapped).await?, b"other");
+    // The name is free again.
+    assert_eq!(write(store, &ends, b"again").await?, Swap::Swapped);
+    assert_eq!(read(store, &ends).await?, b"again");
     Ok(())
 }
 

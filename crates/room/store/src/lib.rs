@@ -22,7 +22,7 @@ pub use override_reader::{OverrideFeed, OverrideListener};
 pub use overrides::{ChangeError, OverrideStore, RoomOverrideStore, is_overrides};
 pub use store::{
     BoxFuture, Clock, CounterName, Durability, Expected, Identity, LEFT_FOR, LEFT_MAX, LeftChanges,
-    LeftId, LeftRequest, Loaded, Record, RecordKey, RecordVersion, Store, StoreError, StoreFacts,
-    Swap, chain,
+    LeftId, LeftRequest, Loaded, NOTE_FOR, NOTES_MAX, Note, Record, RecordKey, RecordVersion,
+    Store, StoreError, StoreFacts, Swap, chain,
 };
 pub use syncing::{Exchange, LedgerRole, StoredLedger, SyncError};

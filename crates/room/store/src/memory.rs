@@ -6,12 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use anteroom_room::time::{DurationMs, Timestamp};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::store::{
     BoxFuture, Clock, CounterName, Durability, Expected, Identity, LEFT_FOR, LEFT_MAX, LeftChanges,
-    LeftId, LeftRequest, Loaded, Record, RecordKey, RecordVersion, Store, StoreError, Swap,
+    LeftId, LeftRequest, Loaded, NOTE_FOR, NOTES_MAX, Note, Record, RecordKey, RecordVersion,
+    Store, StoreError, Swap,
 };
 
 /// Handle to a store in memory. Clones share the store.
@@ -35,6 +37,36 @@ struct State {
     records: BTreeMap<RecordKey, Record>,
     numbers: BTreeMap<CounterName, u64>,
     left: BTreeMap<RecordKey, Inbox>,
+    /// Notes beside records, and when they were left.
+    notes: BTreeMap<RecordKey, BTreeMap<String, (Timestamp, Vec<u8>)>>,
+    /// Ends of records that expire.
+    ends: BTreeMap<RecordKey, Timestamp>,
+}
+
+impl State {
+    /// Removes what has expired.
+    fn expire(&mut self, now: Timestamp) {
+        let records = &mut self.records;
+        self.ends.retain(|key, ends_at| {
+            let lasts = now < *ends_at;
+            if !lasts {
+                records.remove(key);
+            }
+            lasts
+        });
+        for notes in self.notes.values_mut() {
+            notes.retain(|_, (left_at, _)| now.since(*left_at) < NOTE_FOR);
+        }
+    }
+
+    fn leave_note(&mut self, key: &RecordKey, note: &Note, now: Timestamp) {
+        let notes = self.notes.entry(key.clone()).or_default();
+        if note.value.is_empty() {
+            notes.remove(&note.name);
+        } else if notes.len() < NOTES_MAX || notes.contains_key(&note.name) {
+            notes.insert(note.name.clone(), (now, note.value.clone()));
+        }
+    }
 }
 
 /// Requests that are left beside one record.
@@ -131,6 +163,24 @@ impl Memory {
         };
     }
 
+    /// Loses the records whose keys begin with `prefix`, as by a command of an operator. The
+    /// identity and the notes stay.
+    pub fn forget(&self, prefix: &str) {
+        let mut state = self.inner.state.lock();
+        state.records.retain(|key, _| !key.0.starts_with(prefix));
+    }
+
+    /// Removes a record alone, and returns it.
+    #[must_use]
+    pub fn take(&self, key: &RecordKey) -> Option<Record> {
+        self.inner.state.lock().records.remove(key)
+    }
+
+    /// Puts a record into the store, whatever is there.
+    pub fn put(&self, key: RecordKey, record: Record) {
+        self.inner.state.lock().records.insert(key, record);
+    }
+
     /// Changes the identity and keeps the records, as a restart does.
     pub fn restart(&self) {
         self.inner.state.lock().identity += 1;
@@ -152,7 +202,11 @@ impl Memory {
                 source: "unavailable by request of a test".into(),
             });
         }
-        let done = work(&mut self.inner.state.lock());
+        let done = {
+            let mut state = self.inner.state.lock();
+            state.expire(self.inner.clock.now());
+            work(&mut state)
+        };
         self.delay().await;
         Ok(done)
     }
@@ -198,6 +252,7 @@ impl Memory {
         }
         let version = RecordVersion(version.0 + 1);
         state.records.insert(key.clone(), Record { version, value });
+        state.ends.remove(key);
         Swap::Swapped
     }
 
@@ -221,6 +276,53 @@ impl Store for Memory {
         value: Vec<u8>,
     ) -> BoxFuture<'a, Result<Swap, StoreError>> {
         Box::pin(self.request(move |state| self.swap(state, key, expected, value)))
+    }
+
+    fn load_changed<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        known: Expected,
+        note: Option<&'a Note>,
+    ) -> BoxFuture<'a, Result<Option<Loaded>, StoreError>> {
+        Box::pin(self.request(move |state| {
+            if let Some(note) = note {
+                state.leave_note(key, note, self.inner.clock.now());
+            }
+            let loaded = self.loaded(state, key);
+            (loaded.expected() != known).then_some(loaded)
+        }))
+    }
+
+    fn notes<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Vec<Note>, StoreError>> {
+        Box::pin(self.request(move |state| {
+            let notes = state.notes.get(key).into_iter().flatten();
+            let note = |(name, (_, value)): (&String, &(Timestamp, Vec<u8>))| Note {
+                name: name.clone(),
+                value: value.clone(),
+            };
+            notes.map(note).collect()
+        }))
+    }
+
+    fn keep_for<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        value: Option<&'a [u8]>,
+        lifetime: DurationMs,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        Box::pin(self.request(move |state| {
+            if !state.records.contains_key(key) {
+                let Some(value) = value else { return false };
+                let record = Record {
+                    version: RecordVersion(1),
+                    value: value.to_vec(),
+                };
+                state.records.insert(key.clone(), record);
+            }
+            let ends_at = self.inner.clock.now() + lifetime;
+            state.ends.insert(key.clone(), ends_at);
+            true
+        }))
     }
 
     fn load_and_leave<'a>(

@@ -12,12 +12,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anteroom_config::overrides::{Log, Record as OverrideRecord, UnreadableOverrides};
-use anteroom_room::time::Timestamp;
+use anteroom_room::time::{DurationMs, Timestamp};
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout};
 
 use crate::overrides::{ChangeError, OverrideStore};
-use crate::store::{Expected, StoreError, chain};
+use crate::store::{Expected, Note, StoreError, chain};
 
 /// Interval of reads of the whole record. Between them a read asks only for another version, which
 /// a store that lost everything may by chance reach again.
@@ -57,6 +57,15 @@ pub struct OverrideFeed<R> {
     has_heard: AtomicBool,
     /// Whether there is no copy, or it was read since this process began.
     has_heard_copy: AtomicBool,
+    /// Whether a main record or a copy was ever found.
+    has_found: AtomicBool,
+    /// Whether there is a copy that cannot be read.
+    is_copy_damaged: AtomicBool,
+    /// Time for which a copy counts after it was last known to equal the main record; `None` for
+    /// ever.
+    copy_lifetime: Option<DurationMs>,
+    /// State of the main record at the newest read. What was found is known since.
+    seen: Mutex<Option<Expected>>,
     /// Newest read of the main record, and what was known then, if neither lacked anything.
     agreed: Mutex<Option<Agreed<R>>>,
 }
@@ -79,7 +88,88 @@ impl<R: OverrideRecord> OverrideFeed<R> {
             is_failing: AtomicBool::new(false),
             has_heard: AtomicBool::new(false),
             has_heard_copy,
+            has_found: AtomicBool::new(false),
+            is_copy_damaged: AtomicBool::new(false),
+            copy_lifetime: None,
+            seen: Mutex::new(None),
             agreed: Mutex::new(None),
+        }
+    }
+
+    /// Lets the data center's copy expire this long after the newest [`OverrideFeed::renew_copy`].
+    #[must_use]
+    pub fn with_copy_lifetime(self, lifetime: DurationMs) -> Self {
+        Self {
+            copy_lifetime: Some(lifetime),
+            ..self
+        }
+    }
+
+    /// Returns the main store, and the data center's if that is another one.
+    pub fn stores(&self) -> impl Iterator<Item = &OverrideStore<R>> {
+        std::iter::once(&self.main).chain(&self.copy)
+    }
+
+    /// Whether a main record or a copy was ever found, even an empty one.
+    #[must_use]
+    pub fn has_found(&self) -> bool {
+        self.has_found.load(Ordering::Relaxed)
+    }
+
+    /// Whether there is a copy that cannot be read.
+    #[must_use]
+    pub fn is_copy_damaged(&self) -> bool {
+        self.is_copy_damaged.load(Ordering::Relaxed)
+    }
+
+    /// Returns the state of the main record at the newest read. All that was found there is known.
+    #[must_use]
+    pub fn seen(&self) -> Option<Expected> {
+        *self.seen.lock()
+    }
+
+    /// Returns the state of the main record if that lacked nothing of `known` at the newest read.
+    #[must_use]
+    pub fn has_all_of(&self, known: &Arc<R>) -> Option<Expected> {
+        let agreed = self.agreed.lock();
+        let agreed = agreed.as_ref();
+        let agreed = agreed.filter(|agreed| Arc::ptr_eq(&agreed.known, known));
+        agreed.map(|agreed| agreed.expected)
+    }
+
+    /// Returns the notes that readers left beside the main record, after a second at most.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the main store fails.
+    pub async fn notes(&self) -> Result<Vec<Note>, StoreError> {
+        in_time(self.main.notes(), &self.about).await
+    }
+
+    /// Removes the note of a reader. If that fails, it expires.
+    pub async fn remove_note(&self, name: &str) {
+        let note = Note {
+            name: name.to_owned(),
+            value: Vec::new(),
+        };
+        let removing = self.main.read_changed(self.seen(), Some(&note));
+        if let Err(error) = in_time(removing, &self.about).await {
+            tracing::debug!(cause = chain(&error), "note not removed");
+        }
+    }
+
+    /// Lets the data center's copy count for another lifetime. Call it while the main record can be
+    /// read. A failure does no harm before the copy expires.
+    pub async fn renew_copy(&self) {
+        if let (Some(copy), Some(lifetime)) = (&self.copy, self.copy_lifetime)
+            && let Err(error) = in_time(copy.keep_for(lifetime), &self.about).await
+        {
+            let cause = chain(&error);
+            tracing::debug!(
+                cause,
+                about = &*self.about,
+                "copy of the overrides not renewed"
+            );
         }
     }
 
@@ -121,6 +211,20 @@ impl<R: OverrideRecord> OverrideFeed<R> {
     /// [`StoreError`] if the main record cannot be read. The newest of the known overrides and the
     /// copy's stay in effect.
     pub async fn read(&self, listener: &impl OverrideListener<R>) -> Result<(), StoreError> {
+        self.read_and_note(listener, None).await
+    }
+
+    /// Reads the overrides as [`OverrideFeed::read`] does, and leaves a note beside the main record
+    /// with the same request.
+    ///
+    /// # Errors
+    ///
+    /// As [`OverrideFeed::read`]. The note may not be left then.
+    pub async fn read_and_note(
+        &self,
+        listener: &impl OverrideListener<R>,
+        note: Option<&Note>,
+    ) -> Result<(), StoreError> {
         // The copy goes first: a change writes it last.
         if let Err(error) = self.read_copy(listener).await {
             tracing::debug!(
@@ -132,7 +236,7 @@ impl<R: OverrideRecord> OverrideFeed<R> {
         // Taken before the read: a change made here meanwhile is not a loss of the store.
         let known = listener.known();
         let expected = self.expected(&known);
-        let read = in_time(self.main.read_changed(expected), &self.about).await;
+        let read = in_time(self.main.read_changed(expected, note), &self.about).await;
         let was_failing = self.is_failing.swap(read.is_err(), Ordering::Relaxed);
         let found = read.inspect_err(|error| {
             // A successor waits for its predecessor's journal. That is no failure.
@@ -149,13 +253,9 @@ impl<R: OverrideRecord> OverrideFeed<R> {
         let Some((expected, found)) = found else {
             return Ok(());
         };
+        self.has_found.fetch_or(found.is_some(), Ordering::Relaxed);
         let found = found.unwrap_or_default();
         let (is_lost, is_news) = (known.is_newer_than(&found), found.is_newer_than(&known));
-        *self.agreed.lock() = (!is_lost && !is_news).then(|| Agreed {
-            expected,
-            known: Arc::clone(&known),
-            at: Instant::now(),
-        });
         if is_lost {
             tracing::warn!(
                 about = &*self.about,
@@ -163,7 +263,7 @@ impl<R: OverrideRecord> OverrideFeed<R> {
                 has = found.version(),
                 "the store has lost the newest overrides: restoring them"
             );
-            keep(&self.main, &known);
+            keep(&self.main, &known, None);
         }
         if is_news {
             if !is_lost && found.version() <= known.version() {
@@ -174,9 +274,17 @@ impl<R: OverrideRecord> OverrideFeed<R> {
                     "the store had lost the newest overrides; others written since take effect"
                 );
             }
-            listener.adopt(found);
+            listener.adopt(found.clone());
             self.keep_copy(listener);
         }
+        let known = listener.known();
+        let is_equal = !is_lost && !known.is_newer_than(&found) && !found.is_newer_than(&known);
+        *self.agreed.lock() = is_equal.then(|| Agreed {
+            expected,
+            known,
+            at: Instant::now(),
+        });
+        *self.seen.lock() = Some(expected);
         Ok(())
     }
 
@@ -200,7 +308,10 @@ impl<R: OverrideRecord> OverrideFeed<R> {
             return Ok(());
         };
         match in_time(copy.read(), &self.about).await {
-            Ok(found) => listener.adopt(found.unwrap_or_default()),
+            Ok(found) => {
+                self.has_found.fetch_or(found.is_some(), Ordering::Relaxed);
+                listener.adopt(found.unwrap_or_default());
+            }
             // A store that rejects the read for another reason may reply later.
             Err(error) if is_damaged(&error) => {
                 tracing::error!(
@@ -208,6 +319,7 @@ impl<R: OverrideRecord> OverrideFeed<R> {
                     cause = chain(&error),
                     "copy of the overrides damaged: ignoring it"
                 );
+                self.is_copy_damaged.store(true, Ordering::Relaxed);
             }
             Err(error) => return Err(error),
         }
@@ -232,6 +344,7 @@ impl<R: OverrideRecord> OverrideFeed<R> {
         let changed = self.main.change(&listener.known(), change).await;
         match changed {
             Ok(next) => {
+                self.has_found.store(true, Ordering::Relaxed);
                 listener.adopt(next.clone());
                 self.keep_copy(listener);
                 Ok(Arc::new(next))
@@ -257,7 +370,7 @@ impl<R: OverrideRecord> OverrideFeed<R> {
     /// Writes the known overrides to the data center's copy.
     fn keep_copy(&self, listener: &impl OverrideListener<R>) {
         if let Some(copy) = &self.copy {
-            keep(copy, &listener.known());
+            keep(copy, &listener.known(), self.copy_lifetime);
         }
     }
 }
@@ -285,10 +398,21 @@ async fn in_time<T>(
 }
 
 /// Restores overrides to a store, in the background.
-fn keep<R: OverrideRecord>(store: &OverrideStore<R>, overrides: &Arc<R>) {
+fn keep<R: OverrideRecord>(
+    store: &OverrideStore<R>,
+    overrides: &Arc<R>,
+    lifetime: Option<DurationMs>,
+) {
     let (store, overrides) = (store.clone(), Arc::clone(overrides));
+    let restore = async move {
+        store.restore(&overrides).await?;
+        if let Some(lifetime) = lifetime {
+            store.keep_for(lifetime).await?;
+        }
+        Ok::<_, StoreError>(())
+    };
     tokio::spawn(async move {
-        match timeout(TIMEOUT, store.restore(&overrides)).await {
+        match timeout(TIMEOUT, restore).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
                 let error: &dyn std::error::Error = &error;

@@ -11,22 +11,33 @@ use anteroom_config::overrides::{
     Entry, Log, Record as OverrideRecord, RoomOverrides, UnreadableOverrides,
 };
 
-use anteroom_room::time::Timestamp;
+use anteroom_room::time::{DurationMs, Timestamp};
 
-use crate::store::{Expected, Loaded, RecordKey, Store, StoreError, Swap, chain};
+use crate::store::{
+    Expected, Identity, Loaded, Note, RecordKey, RecordVersion, Store, StoreError, Swap, chain,
+};
 
 /// Attempts at a write. One is lost to each operator who writes at the same moment.
 const TRIES: u32 = 16;
+
+/// State in which no record is, so that a read returns the present one.
+const NEVER: Expected = Expected {
+    version: RecordVersion(u64::MAX),
+    identity: Identity(u64::MAX),
+};
 
 /// Suffix of the keys of overrides, which no ledger has.
 const OVERRIDES: &str = "/settings";
 /// Suffix of the keys of audit logs.
 const LOG: &str = "/audit";
 
-/// Whether a record has overrides or their log, and is no ledger.
+/// Part of the keys of pages, which no ledger has.
+const PAGE: &str = "/page/";
+
+/// Whether a record has overrides, their log or a page, and is no ledger.
 #[must_use]
 pub fn is_overrides(key: &RecordKey) -> bool {
-    key.0.ends_with(OVERRIDES) || key.0.ends_with(LOG)
+    key.0.ends_with(OVERRIDES) || key.0.ends_with(LOG) || key.0.contains(PAGE)
 }
 
 /// Overrides of one subject in one store.
@@ -34,6 +45,7 @@ pub struct OverrideStore<R> {
     store: Arc<dyn Store>,
     overrides: RecordKey,
     log: RecordKey,
+    prefix: String,
     kind: PhantomData<fn() -> R>,
 }
 
@@ -46,6 +58,7 @@ impl<R> Clone for OverrideStore<R> {
             store: Arc::clone(&self.store),
             overrides: self.overrides.clone(),
             log: self.log.clone(),
+            prefix: self.prefix.clone(),
             kind: PhantomData,
         }
     }
@@ -80,6 +93,7 @@ impl<R: OverrideRecord> OverrideStore<R> {
             store,
             overrides: RecordKey(format!("{prefix}{OVERRIDES}")),
             log: RecordKey(format!("{prefix}{LOG}")),
+            prefix: prefix.to_owned(),
             kind: PhantomData,
         }
     }
@@ -96,7 +110,7 @@ impl<R: OverrideRecord> OverrideStore<R> {
     }
 
     /// Returns the overrides in the store, and what a later read may expect, unless they are those
-    /// that an earlier read found.
+    /// that an earlier read found. Leaves a note beside them, if there is one.
     ///
     /// # Errors
     ///
@@ -104,16 +118,70 @@ impl<R: OverrideRecord> OverrideStore<R> {
     pub async fn read_changed(
         &self,
         known: Option<Expected>,
+        note: Option<&Note>,
     ) -> Result<Option<(Expected, Option<R>)>, StoreError> {
-        let loaded = match known {
-            Some(known) => self.store.load_changed(&self.overrides, known).await?,
-            None => Some(self.store.load(&self.overrides).await?),
+        let loaded = match (known, note) {
+            (None, None) => Some(self.store.load(&self.overrides).await?),
+            (known, note) => {
+                let known = known.unwrap_or(NEVER);
+                self.store
+                    .load_changed(&self.overrides, known, note)
+                    .await?
+            }
         };
         let Some(loaded) = loaded else {
             return Ok(None);
         };
         let overrides = self.overrides_in(&loaded)?;
         Ok(Some((loaded.expected(), overrides)))
+    }
+
+    /// Returns the notes that readers left beside the overrides.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn notes(&self) -> Result<Vec<Note>, StoreError> {
+        self.store.notes(&self.overrides).await
+    }
+
+    /// Lets the overrides expire, unless they are written before. Returns whether there are any.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn keep_for(&self, lifetime: DurationMs) -> Result<bool, StoreError> {
+        self.store.keep_for(&self.overrides, None, lifetime).await
+    }
+
+    /// Keeps a page beside the overrides until it expires. Where there is none of this name, writes
+    /// it. Returns whether there is one now.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn keep_page(
+        &self,
+        name: &str,
+        text: Option<&str>,
+        lifetime: DurationMs,
+    ) -> Result<bool, StoreError> {
+        let (key, text) = (self.page_key(name), text.map(str::as_bytes));
+        self.store.keep_for(&key, text, lifetime).await
+    }
+
+    /// Returns a page; `None` if there is none of this name.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn page(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let loaded = self.store.load(&self.page_key(name)).await?;
+        Ok(loaded.record.map(|record| record.value))
+    }
+
+    fn page_key(&self, name: &str) -> RecordKey {
+        RecordKey(format!("{}{PAGE}{name}", self.prefix))
     }
 
     /// Changes the overrides. If the store has lost newer ones, the change builds on `known`.

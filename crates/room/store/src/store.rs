@@ -7,7 +7,13 @@ use anteroom_room::allocation::CounterKey;
 pub use anteroom_room::ledger_exchange::{Expected, LEFT_FOR, LEFT_MAX, RecordVersion};
 pub use anteroom_room::store::{Durability, Identity, StoreFacts};
 use anteroom_room::sync::SyncRequest;
-use anteroom_room::time::Timestamp;
+use anteroom_room::time::{DurationMs, Timestamp};
+
+/// Time for which a note lies beside a record. A reader that leaves one every five seconds may miss
+/// two.
+pub const NOTE_FOR: DurationMs = DurationMs::from_secs(15);
+/// Most notes beside a record: one of each node, and of each that ended in the last seconds.
+pub const NOTES_MAX: usize = 256;
 
 /// Future that a store returns. It is boxed so that nodes need not know the type of their store: a
 /// node sends it a few requests a second, so one allocation each is cheap.
@@ -19,17 +25,37 @@ pub trait Store: Send + Sync + 'static {
     fn load<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Loaded, StoreError>>;
 
     /// Loads a record like [`Store::load`], unless its version and the store's identity are still
-    /// the known ones. A shared store then sends no content.
+    /// the known ones. A shared store then sends no content. The reader may leave a note beside the
+    /// record.
     fn load_changed<'a>(
         &'a self,
         key: &'a RecordKey,
         known: Expected,
+        note: Option<&'a Note>,
     ) -> BoxFuture<'a, Result<Option<Loaded>, StoreError>> {
+        let _ = note;
         Box::pin(async move {
             let loaded = self.load(key).await?;
             Ok((loaded.expected() != known).then_some(loaded))
         })
     }
+
+    /// Returns the notes that readers left beside a record within [`NOTE_FOR`], by the store's
+    /// clock. A store that one process has to itself keeps none.
+    fn notes<'a>(&'a self, key: &'a RecordKey) -> BoxFuture<'a, Result<Vec<Note>, StoreError>> {
+        let _ = key;
+        Box::pin(async { Ok(Vec::new()) })
+    }
+
+    /// Lets a record expire after `lifetime`, from now on and by the store's clock. A later swap of
+    /// the record makes it stay. Where there is none, `value` becomes the record. Returns whether
+    /// there is a record now.
+    fn keep_for<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        value: Option<&'a [u8]>,
+        lifetime: DurationMs,
+    ) -> BoxFuture<'a, Result<bool, StoreError>>;
 
     /// Writes a record if its version and the store's identity are still the expected ones. Only a
     /// write that survives a crash of this process may report [`Swap::Swapped`].
@@ -128,6 +154,16 @@ pub struct LeftChanges {
     pub applied: Vec<LeftId>,
     /// Request to leave, if it is not.
     pub leave: Option<LeftRequest>,
+}
+
+/// Note of a reader beside a record. A newer one of the same name replaces it; one without content
+/// removes it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Note {
+    /// Name of the reader.
+    pub name: String,
+    /// Content, opaque to the store.
+    pub value: Vec<u8>,
 }
 
 /// Result of [`Store::load`].

@@ -24,6 +24,9 @@ use crate::deployment;
 use crate::left_requests::{self, LeftRequests};
 use crate::store::{LeftChanges, LeftRequest, Loaded, RecordKey, Store, StoreError, Swap};
 
+/// Shortest time after which a ledger ends. A node that has not heard of the end may still sync.
+const ENDS_AFTER_MIN: DurationMs = DurationMs::from_secs(60);
+
 /// Ledger of one room in one store.
 #[derive(Clone)]
 pub struct StoredLedger {
@@ -252,6 +255,25 @@ impl StoredLedger {
     pub async fn read(&self) -> Result<Ledger, SyncError> {
         let loaded = self.load().await?;
         self.open(&loaded, None).await
+    }
+
+    /// Lets the ledger end one session from now, unless it is written before: the session of the
+    /// longest seat that it may know.
+    ///
+    /// # Errors
+    ///
+    /// [`SyncError`] if the store fails or the record cannot be read.
+    pub async fn end_after_session(&self) -> Result<(), SyncError> {
+        let loaded = self.load().await?;
+        if loaded.record.is_none() {
+            return Ok(());
+        }
+        let longest = self.open(&loaded, None).await?.longest_seat();
+        let kept = self
+            .store
+            .keep_for(&self.key, None, longest.max(ENDS_AFTER_MIN));
+        kept.await.map_err(|source| self.failed(source))?;
+        Ok(())
     }
 
     /// Replaces the record. Replays put older ones back.

@@ -1,6 +1,6 @@
 //! Node with two rooms and its admin address, on a manual clock.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use anteroom_admin::api_rooms::{LiveApiRooms, RoomsHost};
 use anteroom_admin::overrides::LiveLimits;
 use anteroom_admin::{Control, ExtraStats, Extras, Reloader, Role, Token, Tokens, serve};
-use anteroom_config::{Checks, Config, RoomName};
+use anteroom_config::{Checks, Config, RoomId, RoomName};
 use anteroom_embedded::{DataDir, Embedded, faults::Faults};
 use anteroom_limit::time::TimestampUs;
 use anteroom_limit_http::{Limiter, LimiterContext};
@@ -105,7 +105,11 @@ impl Extras for Fixed {
 struct NoRooms;
 
 impl RoomsHost for NoRooms {
-    fn serve(&self, _: &Config) -> Result<(), Box<dyn Error + Send + Sync>> {
+    fn name(&self) -> String {
+        "node".to_owned()
+    }
+
+    fn serve(&self, _: &Config, _: &[RoomId]) -> Result<(), Box<dyn Error + Send + Sync>> {
         Ok(())
     }
 
@@ -126,6 +130,16 @@ impl RoomsHost for NoRooms {
     fn write_copy(&self, _: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
         Ok(())
     }
+
+    fn read_page(&self, _: &str) -> Result<Option<String>, Box<dyn Error + Send + Sync>> {
+        Ok(None)
+    }
+
+    fn write_page(&self, _: &str, _: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
+        Ok(())
+    }
+
+    fn remove_other_pages(&self, _: &BTreeSet<&str>) {}
 }
 
 pub(crate) fn room_name(name: &str) -> RoomName {

@@ -137,3 +137,29 @@ fn a_token_is_drawn_once_and_private() {
         "{error}"
     );
 }
+
+#[test]
+fn custom_pages_are_kept_until_no_room_refers_to_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = DataDir::open(&dir.path().join("data")).unwrap();
+    data.remove_other_custom_pages(&BTreeSet::new()).unwrap();
+    assert_eq!(data.custom_page("0a").unwrap(), None);
+    for name in ["0a", "0b"] {
+        data.keep_custom_page(name, "<p>page</p>").unwrap();
+    }
+    data.remove_other_custom_pages(&BTreeSet::from(["0b"]))
+        .unwrap();
+    assert_eq!(data.custom_page("0a").unwrap(), None);
+    let found = data.custom_page("0b").unwrap();
+    assert_eq!(found.as_deref(), Some("<p>page</p>"));
+    // One that was cut short is written again.
+    let path = data.path().join("api-rooms-pages/0b");
+    fs::write(&path, "<p>").unwrap();
+    data.keep_custom_page("0b", "<p>page</p>").unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "<p>page</p>");
+    let mode = fs::metadata(&path).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o600);
+    // A name stays in its folder.
+    fs::write(data.path().join("secret"), "key").unwrap();
+    assert_eq!(data.custom_page("../secret").unwrap(), None);
+}

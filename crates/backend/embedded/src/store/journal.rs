@@ -20,6 +20,8 @@ use anteroom_store::{Clock, CounterName, Record, RecordKey, RecordVersion, Store
 
 /// Key of a record -> (version, record).
 const LEDGERS: TableDefinition<'_, &str, (u64, &[u8])> = TableDefinition::new("ledgers");
+/// Key of a record -> time at which it ends, in ms; none for a record that stays.
+const ENDS: TableDefinition<'_, &str, u64> = TableDefinition::new("ends");
 /// (Minute, scope, data center, room) -> numbers reserved. Minute first: old ones are dropped.
 const COUNTERS: TableDefinition<'_, (u64, u8, u32, &str), u64> = TableDefinition::new("counters");
 
@@ -55,12 +57,25 @@ pub(super) struct About {
     pub(super) loss: Option<JournalLoss>,
 }
 
+/// End of a record that is written.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum End {
+    /// No end, neither before nor now.
+    None,
+    /// No end any more: the record stays.
+    Removed,
+    /// End at this time.
+    At(Timestamp),
+}
+
 /// Content of a journal.
 #[derive(Debug, Default)]
 pub(super) struct Content {
     /// Metadata; `None` in a journal of a version that did not count commits.
     pub(super) about: Option<About>,
     pub(super) records: BTreeMap<RecordKey, Record>,
+    /// Ends of records that do not stay.
+    pub(super) ends: BTreeMap<RecordKey, Timestamp>,
     /// Number of reserved numbers of each counter.
     pub(super) counters: BTreeMap<CounterName, u64>,
 }
@@ -104,22 +119,55 @@ impl Journal {
     }
 
     /// Writes one record.
-    pub(super) fn write(&mut self, key: &RecordKey, record: &Record) -> Result<(), StoreError> {
+    pub(super) fn write(
+        &mut self,
+        key: &RecordKey,
+        record: &Record,
+        end: End,
+    ) -> Result<(), StoreError> {
         self.commit(|write| {
             let mut table = write.open_table(LEDGERS)?;
             table.insert(key.0.as_str(), (record.version.0, record.value.as_slice()))?;
+            match end {
+                End::None => {}
+                End::At(at) => {
+                    write.open_table(ENDS)?.insert(key.0.as_str(), at.0)?;
+                }
+                End::Removed => {
+                    write.open_table(ENDS)?.remove(key.0.as_str())?;
+                }
+            }
             Ok(())
         })
     }
 
-    /// Writes all records and counters, in one transaction.
+    /// Removes records.
+    pub(super) fn remove(&mut self, keys: &[RecordKey]) -> Result<(), StoreError> {
+        self.commit(|write| {
+            let mut table = write.open_table(LEDGERS)?;
+            let mut ends = write.open_table(ENDS)?;
+            for key in keys {
+                table.remove(key.0.as_str())?;
+                ends.remove(key.0.as_str())?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Writes all records with their ends, and counters, in one transaction.
     pub(super) fn write_all(
         &mut self,
         records: &BTreeMap<RecordKey, Record>,
+        record_ends: &BTreeMap<RecordKey, Timestamp>,
         counters: &BTreeMap<CounterName, u64>,
     ) -> Result<(), StoreError> {
         self.commit(|write| {
             put_records(write, records)?;
+            let mut ends = write.open_table(ENDS)?;
+            ends.retain(|_, _| false)?;
+            for (key, at) in record_ends {
+                ends.insert(key.0.as_str(), at.0)?;
+            }
             let mut table = write.open_table(COUNTERS)?;
             for (name, reserved) in counters {
                 table.insert(counter_key(name), reserved)?;
@@ -223,6 +271,7 @@ pub(super) fn content(database: &Database) -> Result<Content, redb::Error> {
     Ok(Content {
         about: read_about(&read)?,
         records: read_records(&read)?,
+        ends: read_ends(&read)?,
         counters: read_counters(&read)?,
     })
 }
@@ -267,6 +316,19 @@ fn read_records(read: &ReadTransaction) -> Result<BTreeMap<RecordKey, Record>, r
         records.insert(RecordKey(key.value().to_owned()), record);
     }
     Ok(records)
+}
+
+fn read_ends(read: &ReadTransaction) -> Result<BTreeMap<RecordKey, Timestamp>, redb::Error> {
+    let table = match read.open_table(ENDS) {
+        Err(TableError::TableDoesNotExist(_)) => return Ok(BTreeMap::new()),
+        table => table?,
+    };
+    let mut ends = BTreeMap::new();
+    for entry in table.iter()? {
+        let (key, at) = entry?;
+        ends.insert(RecordKey(key.value().to_owned()), Timestamp(at.value()));
+    }
+    Ok(ends)
 }
 
 fn read_counters(read: &ReadTransaction) -> Result<BTreeMap<CounterName, u64>, redb::Error> {

@@ -139,6 +139,27 @@ async fn the_embedded_store_conforms() {
 }
 
 #[tokio::test]
+async fn records_end_by_the_clock_of_the_store_even_over_a_restart() {
+    let bench = Bench::new();
+    let pass = async |by: DurationMs| {
+        bench.clock.0.fetch_add(by.0, Ordering::Relaxed);
+    };
+    let store = bench.store();
+    conformance::check_ends(&*store, pass).await.unwrap();
+    store.close().await;
+    let (first, key) = (bench.store(), RecordKey("(rooms)/page/1".to_owned()));
+    let lifetime = DurationMs::from_secs(60);
+    assert!(first.keep_for(&key, Some(b"page"), lifetime).await.unwrap());
+    first.close().await;
+    let next = bench.store();
+    assert_ne!(next.load(&key).await.unwrap().record, None);
+    pass(lifetime).await;
+    assert_eq!(next.load(&key).await.unwrap().record, None);
+    next.close().await;
+    assert_eq!(bench.store().load(&key).await.unwrap().record, None);
+}
+
+#[tokio::test]
 async fn the_lease_of_a_crashed_predecessor_counts_as_used() {
     let bench = Bench::new();
     let first = bench.store();

@@ -25,8 +25,9 @@ const IN_A_CLUSTER: Rejection = (
 const NO_RIGHTS: Rejection = (
     "does not grant this user the required rights",
     "allow the user all keys of the prefix and these commands: EVALSHA, EVAL, INFO, TIME, HGET, \
-     HMGET, HSET, INCR and PEXPIRE. For rate limits: GET, SET, DEL, LINDEX, LLEN, LSET, LTRIM and \
-     RPUSH. In a cluster: CLUSTER and ASKING. For a database other than 0: SELECT",
+     HMGET, HGETALL, HSET, HDEL, INCR, PEXPIRE and PERSIST. For rate limits: GET, SET, DEL, \
+     LINDEX, LLEN, LSET, LTRIM and RPUSH. In a cluster: CLUSTER and ASKING. For a database other \
+     than 0: SELECT",
 );
 
 /// Meaning of error codes.

@@ -3,14 +3,17 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use anteroom_room::time::DurationMs;
 use anteroom_store::{
-    Expected, LeftChanges, LeftId, LeftRequest, RecordKey, RecordVersion, Store, StoreError, Swap,
-    conformance,
+    Expected, LeftChanges, LeftId, LeftRequest, Note, RecordKey, RecordVersion, Store, StoreError,
+    Swap, conformance,
 };
 use anteroom_testkit::eventually;
 use anteroom_testkit::redis_server::{
     Behaviour, Impostor, RedisCluster, RedisSentinel, RedisServer, Reply,
 };
+
+use anteroom_valkey::Valkey;
 
 use crate::support::{cluster, counter, here, key, sentinel, single, store, swap, write};
 
@@ -20,6 +23,62 @@ async fn one_server_is_a_store() {
     let store = store(&single(server.port()));
     conformance::check(&store).await.unwrap();
     conformance::check_left_requests(&store).await.unwrap();
+    conformance::check_ends(&store, |by| pass(&store, by))
+        .await
+        .unwrap();
+}
+
+/// Waits until the clock of a store is this much later.
+async fn pass(store: &Valkey, by: DurationMs) {
+    let until = store.load(&key()).await.unwrap().now + by;
+    eventually("the time passes", async || {
+        store.load(&key()).await.unwrap().now >= until
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn notes_end_after_15_seconds_and_cost_no_further_round_trip() {
+    let server = RedisServer::start().await;
+    let store = store(&single(server.port()));
+    let (key, notes) = (key(), "anteroom:{shop}:world~notes");
+    let known = write(&store, b"value").await.unwrap();
+    let note = Note {
+        name: "node".to_owned(),
+        value: b"note".to_vec(),
+    };
+    // Scripts are known to the server after the first call.
+    store.load_changed(&key, known, Some(&note)).await.unwrap();
+    let now = store.load(&key).await.unwrap().now.0;
+    for (name, left_at) in [("ended", now - 15_001), ("late", now - 10_000)] {
+        let value = format!("{left_at} other");
+        server.send_ok(&["HSET", notes, name, &value]).await;
+    }
+    let mut names: Vec<String> = store
+        .notes(&key)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|n| n.name)
+        .collect();
+    names.sort();
+    assert_eq!(names, ["late", "node"]);
+    server.send_ok(&["CONFIG", "RESETSTAT"]).await;
+    store.load_changed(&key, known, Some(&note)).await.unwrap();
+    let stats = server.info("commandstats").await;
+    let called = stats
+        .lines()
+        .find(|line| line.starts_with("cmdstat_evalsha:"));
+    assert!(called.unwrap().contains("calls=1,"), "{stats}");
+    assert_eq!(
+        server.send_ok(&["HLEN", notes]).await,
+        Reply::Int(2),
+        "the ended one is gone"
+    );
+    let Reply::Int(ms) = server.send_ok(&["PTTL", notes]).await else {
+        panic!("no number");
+    };
+    assert!((10_000..=15_000).contains(&ms), "{ms}");
 }
 
 #[tokio::test]
@@ -27,7 +86,7 @@ async fn a_server_that_grants_only_the_required_rights_is_a_store() {
     let server = RedisServer::start().await;
     let user = "ACL SETUSER anteroom on >secret ~anteroom:* +evalsha +eval +info +time +hget \
                 +hmget +hgetall +hdel \
-                +hset +incr +pexpire +select";
+                +hset +incr +pexpire +persist +select";
     server.send_ok(&user.split(' ').collect::<Vec<_>>()).await;
     server
         .send_ok(&["CONFIG", "SET", "requirepass", "other"])
@@ -39,6 +98,9 @@ async fn a_server_that_grants_only_the_required_rights_is_a_store() {
     let store = store(&address);
     conformance::check(&store).await.unwrap();
     conformance::check_left_requests(&store).await.unwrap();
+    conformance::check_ends(&store, |by| pass(&store, by))
+        .await
+        .unwrap();
     let found = store.check().await.unwrap();
     assert_eq!(found.warnings().count(), 0, "{found}");
 }

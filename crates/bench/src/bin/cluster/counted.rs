@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use anteroom_room::time::DurationMs;
 use anteroom_store::{
     BoxFuture, CounterName, Expected, LeftChanges, LeftRequest, Loaded, RecordKey, Store,
     StoreError, Swap,
@@ -67,6 +68,16 @@ impl Store for Counted {
     ) -> BoxFuture<'a, Result<Swap, StoreError>> {
         self.count();
         self.store.swap_and_remove(key, expected, value, left)
+    }
+
+    fn keep_for<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        value: Option<&'a [u8]>,
+        lifetime: DurationMs,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.count();
+        self.store.keep_for(key, value, lifetime)
     }
 
     fn take_number<'a>(&'a self, name: &'a CounterName) -> BoxFuture<'a, Result<u64, StoreError>> {

@@ -13,7 +13,7 @@ use anteroom_node::{
 use anteroom_room::origin::OriginOutcome;
 use anteroom_room::queue_position::QueueReason;
 use anteroom_room::time::{DurationMs, Timestamp};
-use anteroom_store::{Clock, Identity, Store};
+use anteroom_store::{Clock, Identity, RecordKey, Store};
 
 /// 2023-09-11T11:45:00Z: the first millisecond of a minute.
 const START: Timestamp = Timestamp(1_694_432_700_000);
@@ -292,6 +292,38 @@ async fn a_room_that_is_removed_and_added_again_admits() {
     node.reload(configs(&room_of(3, 10, "")));
     admit(&shop(&node)).await;
     node.stop().await;
+}
+
+#[tokio::test]
+async fn the_ledger_of_a_deleted_room_ends_one_session_after_its_last_sync() {
+    let bench = Bench::new();
+    let node = bench.start(&room_of(3, 10, "session_duration = \"10m\""));
+    admit(&shop(&node)).await;
+    node.end_ledgers(&[shop(&node).id().clone()]);
+    node.reload(vec![]);
+    node.stop().await;
+    let clock = Arc::clone(&bench.clock) as Arc<dyn Clock>;
+    let store = Embedded::new(bench.dir.clone(), Identity(1), clock);
+    let key = RecordKey("shop".to_owned());
+    bench.clock.advance(DurationMs::from_secs(600));
+    assert_ne!(store.load(&key).await.unwrap().record, None);
+    // The longest seat has two seconds' worth of intervals more than a session.
+    bench.clock.advance(DurationMs::from_secs(60));
+    assert_eq!(store.load(&key).await.unwrap().record, None);
+}
+
+#[tokio::test]
+async fn the_ledger_of_a_room_that_was_only_removed_stays() {
+    let bench = Bench::new();
+    let node = bench.start(&room_of(3, 10, ""));
+    admit(&shop(&node)).await;
+    node.reload(vec![]);
+    node.stop().await;
+    let clock = Arc::clone(&bench.clock) as Arc<dyn Clock>;
+    let store = Embedded::new(bench.dir.clone(), Identity(1), clock);
+    bench.clock.advance(DurationMs::from_secs(7 * 86_400));
+    let loaded = store.load(&RecordKey("shop".to_owned())).await.unwrap();
+    assert_ne!(loaded.record, None);
 }
 
 #[tokio::test]

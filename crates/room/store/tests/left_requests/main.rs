@@ -3,11 +3,17 @@
 mod children;
 mod fuzz;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use anteroom_room::sync::Reply;
+use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_store::memory::Memory;
-use anteroom_store::{LEFT_FOR, LeftId, LeftRequest, RecordKey, Store, StoredLedger, conformance};
+use anteroom_store::{
+    Clock, LEFT_FOR, LeftId, LeftRequest, NOTE_FOR, Note, RecordKey, Store, StoredLedger,
+    conformance,
+};
 use children::{Child, StoppedClock, begin, key, root};
 use tokio::time::{Instant, sleep};
 
@@ -31,6 +37,38 @@ async fn deployed() -> Memory {
 async fn a_store_in_memory_keeps_left_requests() {
     conformance::check(&memory()).await.unwrap();
     conformance::check_left_requests(&memory()).await.unwrap();
+}
+
+#[tokio::test]
+async fn records_and_notes_end_by_the_clock_of_the_store() {
+    let clock = Arc::new(SteppedClock(AtomicU64::new(1_700_000_000_000)));
+    let store = Memory::new(Arc::clone(&clock) as Arc<dyn Clock>);
+    let pass = async |by: DurationMs| {
+        clock.0.fetch_add(by.0, Ordering::Relaxed);
+    };
+    conformance::check_ends(&store, pass).await.unwrap();
+    let key = key();
+    let known = store.load(&key).await.unwrap().expected();
+    let note = Note {
+        name: "node".to_owned(),
+        value: b"note".to_vec(),
+    };
+    store.load_changed(&key, known, Some(&note)).await.unwrap();
+    pass(DurationMs(NOTE_FOR.0 - 1)).await;
+    assert_eq!(store.notes(&key).await.unwrap(), [note]);
+    pass(DurationMs(1)).await;
+    assert_eq!(store.notes(&key).await.unwrap(), []);
+}
+
+/// Clock that a test moves on.
+struct SteppedClock(AtomicU64);
+
+impl Clock for SteppedClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.0.load(Ordering::Relaxed))
+    }
+
+    fn never_before(&self, _: Timestamp) {}
 }
 
 #[tokio::test(start_paused = true)]
@@ -173,7 +211,7 @@ async fn ledgers_of_data_centers_look_at_no_left_requests() {
     of_root.sync().await;
     let here = RecordKey("shop/here".to_owned());
     let ledger = StoredLedger::new(
-        std::sync::Arc::new(store.clone()),
+        Arc::new(store.clone()),
         here.clone(),
         "shop",
         anteroom_store::LedgerRole::DataCenter(anteroom_room::id::DataCenterId(1)),

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use anteroom_room::time::Timestamp;
+use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_store::{
     BoxFuture, CounterName, Expected, Identity, Loaded, RecordKey, Store, StoreError, StoreFacts,
     Swap,
@@ -112,6 +112,16 @@ impl Store for Stage {
                 swap => swap,
             })
         })
+    }
+
+    fn keep_for<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        value: Option<&'a [u8]>,
+        lifetime: DurationMs,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        let store = self.store();
+        Box::pin(async move { store.keep_for(key, value, lifetime).await })
     }
 
     fn take_number<'a>(&'a self, name: &'a CounterName) -> BoxFuture<'a, Result<u64, StoreError>> {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use anteroom_config::{HostPort, Topology, ValkeyAddress};
 use anteroom_e2e::replay::Rig;
 use anteroom_embedded::{DataDir, Embedded};
-use anteroom_room::time::Timestamp;
+use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_store::memory::Memory;
 use anteroom_store::{
     BoxFuture, Clock, CounterName, Expected, Identity, Loaded, RecordKey, Store, StoreError, Swap,
@@ -108,6 +108,15 @@ impl Store for ForgetfulStore {
             return Box::pin(async { Ok(Swap::Swapped) });
         }
         self.store.compare_and_swap(key, expected, value)
+    }
+
+    fn keep_for<'a>(
+        &'a self,
+        key: &'a RecordKey,
+        value: Option<&'a [u8]>,
+        lifetime: DurationMs,
+    ) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.store.keep_for(key, value, lifetime)
     }
 
     fn take_number<'a>(&'a self, name: &'a CounterName) -> BoxFuture<'a, Result<u64, StoreError>> {
