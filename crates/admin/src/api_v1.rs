@@ -97,6 +97,7 @@ fn described() -> OpenApiRouter<Arc<Inner>> {
         ))
         .routes(routes!(rooms::create_event))
         .routes(routes!(rooms::edit_event, rooms::delete_event))
+        .routes(routes!(rooms::export_rooms, rooms::import_rooms))
         .routes(routes!(states::show_room_state))
         .routes(routes!(room_commands::show_settings))
         .routes(routes!(room_commands::show_room_log))

@@ -30,7 +30,7 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 const EXCEPT_MAX: usize = 32;
 
 /// Nodes that serve a change.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct Applied {
     /// Nodes that serve it, this one among them.
     pub nodes: usize,

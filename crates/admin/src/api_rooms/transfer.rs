@@ -13,11 +13,12 @@ use super::pages::page_name;
 use super::{Applied, LiveApiRooms, RoomChangeError, audit};
 
 /// All rooms of the API.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct RoomsDocument {
     /// Form of the rooms: 1.
     pub form: u64,
     /// Rooms by id.
+    #[schema(value_type = BTreeMap<String, serde_json::Value>)]
     pub rooms: BTreeMap<String, ApiRoom>,
     /// Custom pages by the hex digits of their SHA-256 digests, to which rooms refer. In a document
     /// that a person has written, a room may have the text of its page instead.
@@ -26,7 +27,7 @@ pub struct RoomsDocument {
 }
 
 /// Effect of an import on a room.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ImportKind {
     /// The room does not exist yet.
@@ -38,7 +39,7 @@ pub enum ImportKind {
 }
 
 /// Room of an import.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct ImportedRoom {
     /// Id.
     pub id: String,
@@ -51,7 +52,7 @@ pub struct ImportedRoom {
 }
 
 /// Result of an import, or of its preview.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct Imported {
     /// Rooms of the document, by id.
     pub rooms: Vec<ImportedRoom>,

@@ -14,7 +14,7 @@ use anteroom_store::ChangeError;
 use axum::Json;
 use axum::body::to_bytes;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, Query, Request, State};
 use axum::http::StatusCode;
 use axum::http::header::{ETAG, HeaderValue, IF_MATCH};
 use axum::response::{IntoResponse, Response};
@@ -26,7 +26,10 @@ use utoipa::ToSchema;
 
 use super::pointer;
 use crate::api_error::{ApiError, ErrorBody, ProblemBody};
-use crate::api_rooms::{Edit, RoomChangeError, RoomRefusal, Written};
+use crate::api_rooms::{
+    Applied, Edit, ImportError, ImportMode, Imported, RoomChangeError, RoomRefusal, RoomsDocument,
+    Written,
+};
 use crate::api_state::Inner;
 use crate::command::{actor, parse};
 use crate::deadline::COMMAND_TIMEOUT;
@@ -35,6 +38,9 @@ use crate::tokens::Role;
 
 /// Most bytes of a body: a page of the largest size, and as much again for escapes.
 const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
+
+/// Most bytes of a document of all rooms: 64 MiB of pages, and half as much again for escapes.
+const DOCUMENT_BYTES_MAX: usize = 96 * 1024 * 1024;
 
 /// Key of a name in `[[room]]` and `[[room.event]]`.
 const NAME: &str = "name";
@@ -67,6 +73,9 @@ pub(crate) struct RoomDocument {
     rules: Vec<RuleBody>,
     /// Reasons why the room is not served at this node; empty if it is.
     pub(crate) problems: Vec<String>,
+    /// Nodes that serve a change, after a change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) applied: Option<Applied>,
 }
 
 /// All rooms.
@@ -157,6 +166,7 @@ impl RoomDocument {
                 .collect(),
             rules: content.rules.into_iter().map(rule).collect(),
             problems: problems.iter().map(ToString::to_string).collect(),
+            applied: None,
         }
     }
 }
@@ -333,12 +343,13 @@ impl<'a> Call<'a> {
     }
 
     /// Returns a room after a change.
-    fn shown(&self, id: &RoomId) -> Result<RoomDocument, ApiError> {
-        let mut rooms = known_rooms::all(self.inner, None, None).into_iter();
-        let room = rooms
-            .find(|room| room.id == *id)
-            .ok_or(ApiError::NotFound)?;
-        Ok(RoomDocument::of(self.inner, &room))
+    fn shown(&self, written: &Written) -> Result<RoomDocument, ApiError> {
+        let found = known_rooms::all(self.inner, None, Some(written.id.as_str())).pop();
+        let room = found.ok_or(ApiError::NotFound)?;
+        Ok(RoomDocument {
+            applied: written.applied,
+            ..RoomDocument::of(self.inner, &room)
+        })
     }
 }
 
@@ -361,6 +372,9 @@ fn refused(error: RoomChangeError) -> ApiError {
         ChangeError::Rejected(RoomRefusal::Changed { tag }) => ApiError::Changed { tag },
         ChangeError::Rejected(RoomRefusal::NotAllowed(problems)) => ApiError::NotAllowed {
             problems: problems.into_iter().map(problem).collect(),
+        },
+        ChangeError::Rejected(other @ RoomRefusal::OlderNodes { .. }) => ApiError::Forbidden {
+            problem: other.to_string(),
         },
         ChangeError::Rejected(other) => ApiError::not_allowed(other.to_string()),
         error => {
@@ -440,14 +454,15 @@ pub(crate) async fn create_room(
             created_at: at,
             ..body.written_to(&new, at)
         };
-        if let Some(same) = repeated(record, &room, at) {
+        let as_kept = inner.api_rooms.without_pages(&room);
+        if let Some(same) = repeated(record, &as_kept, at) {
             return Ok(Edit::Keep(same));
         }
         Ok(Edit::Write(id.clone(), Some(Box::new(room))))
     };
     let written = inner.api_rooms.change(&call.who, "create", edit).await;
     let written = written.map_err(refused)?;
-    Ok((StatusCode::CREATED, call.shown(&written.id)?))
+    Ok((StatusCode::CREATED, call.shown(&written)?))
 }
 
 /// Returns a room by its name or its id.
@@ -503,7 +518,7 @@ pub(crate) async fn replace_room(
         Ok(Some(body.written_to(&base, at)))
     };
     let written = call.change(&room, "edit", edit).await?;
-    call.shown(&written.id)
+    call.shown(&written)
 }
 
 /// Changes what the body says in a room of the API.
@@ -530,7 +545,7 @@ pub(crate) async fn edit_room(
     let body: RoomBody = call.body()?;
     let edit = |known: &ApiRoom, at: u64| Ok(Some(body.written_to(known, at)));
     let written = call.change(&room, "edit", edit).await?;
-    call.shown(&written.id)
+    call.shown(&written)
 }
 
 /// Deletes a room of the API in which nobody waits, or that is suspended.
@@ -593,7 +608,7 @@ pub(crate) async fn create_event(
     };
     let written = call.change(&room, "event create", edit).await;
     let written = written.map_err(|error| within(error, &prefix))?;
-    Ok((StatusCode::CREATED, call.shown(&written.id)?))
+    Ok((StatusCode::CREATED, call.shown(&written)?))
 }
 
 /// Changes values of an event; `null` removes one.
@@ -634,7 +649,7 @@ pub(crate) async fn edit_event(
     };
     let written = call.change(&room, "event edit", edit).await;
     let written = written.map_err(|error| within(error, &prefix))?;
-    call.shown(&written.id)
+    call.shown(&written)
 }
 
 /// Deletes an event of a room of the API.
@@ -669,7 +684,7 @@ pub(crate) async fn delete_event(
         Ok(Some(next))
     };
     let written = call.change(&room, "event delete", edit).await?;
-    call.shown(&written.id)
+    call.shown(&written)
 }
 
 /// Names of a room and an event in a path.
@@ -709,6 +724,77 @@ fn within(error: ApiError, prefix: &str) -> ApiError {
         },
         error => error,
     }
+}
+
+/// Returns all rooms of the API with their custom pages, as one document for an import.
+#[utoipa::path(
+    get,
+    path = "/rooms-document",
+    tag = "rooms",
+    responses(
+        (status = 200, body = RoomsDocument),
+        (status = "4XX", body = ErrorBody, description = "The request is not allowed"),
+        (status = 503, body = ErrorBody, description = "The rooms or pages are not known"),
+    ),
+    security(("token" = ["admin"])),
+)]
+pub(crate) async fn export_rooms(
+    State(inner): State<Arc<Inner>>,
+    request: Request,
+) -> Result<Json<RoomsDocument>, ApiError> {
+    actor(&inner, &request, Role::Admin).await?;
+    let exported = inner.api_rooms.export().await;
+    let document = exported.map_err(|error| {
+        let cause = anteroom_store::chain(&error);
+        tracing::warn!(cause, "the rooms of the API cannot be exported");
+        ApiError::StoreUnavailable
+    })?;
+    Ok(Json(document))
+}
+
+/// Creates or replaces the rooms of a document in one change; other rooms stay.
+///
+/// With `?preview=true` nothing is written, and the response says what would change.
+#[utoipa::path(
+    post,
+    path = "/rooms-document",
+    tag = "rooms",
+    params(("preview" = Option<bool>, Query, description = "Whether nothing is written")),
+    request_body = RoomsDocument,
+    responses(
+        (status = 200, body = Imported),
+        (status = "4XX", body = ErrorBody, description = "Nothing has changed"),
+        (status = 503, body = ErrorBody, description = "The store is unavailable"),
+    ),
+    security(("token" = ["admin"])),
+)]
+pub(crate) async fn import_rooms(
+    State(inner): State<Arc<Inner>>,
+    request: Request,
+) -> Result<Json<Imported>, ApiError> {
+    let who = actor(&inner, &request, Role::Admin).await?;
+    let Query(ImportQuery { preview }) = Query::try_from_uri(request.uri())
+        .map_err(|error| ApiError::not_allowed(error.body_text()))?;
+    let mode = if preview {
+        ImportMode::Preview
+    } else {
+        ImportMode::Write
+    };
+    let body = to_bytes(request.into_body(), DOCUMENT_BYTES_MAX).await;
+    let document = parse(&body.map_err(|_| ApiError::Body)?)?;
+    let imported = inner.api_rooms.import(&who, document, mode).await;
+    imported.map(Json).map_err(|error| match error {
+        ImportError::Change(error) => refused(error),
+        error => ApiError::not_allowed(error.to_string()),
+    })
+}
+
+/// Query of an import.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ImportQuery {
+    #[serde(default)]
+    preview: bool,
 }
 
 /// Returns who changed what in rooms of the API.

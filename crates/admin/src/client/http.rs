@@ -25,8 +25,8 @@ use crate::client::options::{AdminAddress, Connection};
 
 /// Timeout of a whole request.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(8);
-/// Maximum size of a response body. A thousand rooms or the longest log fit.
-const BODY_BYTES_MAX: usize = 8 << 20;
+/// Maximum size of a response body: an export of all rooms with 64 MiB of pages fits.
+const BODY_BYTES_MAX: usize = 128 << 20;
 
 /// Error for every response that cannot be parsed.
 pub(crate) const NOT_OURS: &str = "not a response of an anteroom gateway of this version";

@@ -20,6 +20,7 @@ use http::Method;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Map, Value, json};
 
+use crate::api_rooms::Imported;
 use crate::api_v1::{RoomDocument, RoomDocuments};
 use crate::client::commands::{
     EXIT_FAILED, EXIT_NOT_ALLOWED, EXIT_THIS_NODE_ONLY, OperatorReply, OperatorRequest, execute,
@@ -29,6 +30,8 @@ use crate::client::options::{ADMIN, AdminAddress, Connection, address};
 use crate::client::text as common;
 use crate::found_visitors::FoundVisitors;
 
+/// Path of the document of all rooms.
+const DOCUMENT: &str = "rooms-document";
 /// Word for no value.
 const NONE: &str = "none";
 
@@ -93,6 +96,17 @@ enum RoomCommand {
     /// Create, change and delete events of a room that was created over the API
     #[command(subcommand)]
     Event(EventCommand),
+    /// Write all rooms of the API with their pages to standard output, for `import`
+    Export,
+    /// Create or replace the rooms of an export in one change; other rooms stay
+    Import {
+        /// File with an export
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Write nothing, and print what would change
+        #[arg(long)]
+        dry_run: bool,
+    },
     /// Print the values in force, and which of them an operator set
     Show {
         #[command(flatten)]
@@ -315,6 +329,15 @@ impl RoomCommand {
             }
             Self::Delete(room) => request(Method::DELETE, format!("rooms/{}", room.name), None),
             Self::Event(event) => event.request()?,
+            Self::Export => request(Method::GET, DOCUMENT.to_owned(), None),
+            Self::Import { file, dry_run } => {
+                let text = fs::read_to_string(file)
+                    .with_context(|| format!("cannot read {}", file.display()))?;
+                let document = serde_json::from_str(&text)
+                    .with_context(|| format!("{} is no export", file.display()))?;
+                let path = format!("{DOCUMENT}?preview={dry_run}");
+                request(Method::POST, path, Some(document))
+            }
             Self::Show { room, at: None } => get(room, "settings"),
             Self::Show { room, at: Some(at) } => {
                 let at = utf8_percent_encode(at, NON_ALPHANUMERIC);
@@ -364,7 +387,7 @@ impl RoomCommand {
     /// Returns what the command is about, for errors.
     fn about(&self) -> String {
         let room = match self {
-            Self::List => return "rooms".to_owned(),
+            Self::List | Self::Export | Self::Import { .. } => return "rooms".to_owned(),
             Self::Create { room, .. }
             | Self::Edit { room, .. }
             | Self::Delete(room)
@@ -504,6 +527,11 @@ fn render(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
         RoomCommand::Create { .. } | RoomCommand::Edit { .. } | RoomCommand::Event(_) => {
             text::room(&serde_json::from_value::<RoomDocument>(body).context(NOT_OURS)?)
         }
+        RoomCommand::Export => format!("{body}\n"),
+        RoomCommand::Import { dry_run, .. } => text::imported(
+            &serde_json::from_value::<Imported>(body).context(NOT_OURS)?,
+            *dry_run,
+        ),
         RoomCommand::Delete(room) => format!("room {}: deleted\n", room.name),
         RoomCommand::AssumeEmpty(room) => {
             text::assumed_empty(room.name.as_str(), body["reopensAt"].is_null())

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use anteroom_config::overrides::RoomOverridesView;
 
+use crate::api_rooms::{Applied, ImportKind, Imported};
 use crate::api_v1::{RoomDocument, RoomDocuments};
 use crate::client::text::{STRING, plain, printable};
 use crate::found_visitors::{FoundState, FoundVisitors};
@@ -164,8 +165,42 @@ pub(super) fn room(room: &RoomDocument) -> String {
         )
         .expect(STRING);
     }
+    if let Some(applied) = &room.applied {
+        text.push_str(&in_force_at(applied));
+    }
     for problem in &room.problems {
         writeln!(text, "NOT SERVED: {}", printable(problem)).expect(STRING);
+    }
+    text
+}
+
+fn in_force_at(applied: &Applied) -> String {
+    format!(
+        "in force at {} of {} live nodes\n",
+        applied.nodes, applied.of
+    )
+}
+
+/// Formats the result of an import, or of its preview.
+pub(super) fn imported(imported: &Imported, is_preview: bool) -> String {
+    let mut text = String::new();
+    for room in &imported.rooms {
+        let what = match (room.kind, is_preview) {
+            (ImportKind::Unchanged, _) => "as it is already",
+            (ImportKind::Created, false) => "created",
+            (ImportKind::Created, true) => "would be created",
+            (ImportKind::Replaced, false) => "replaced",
+            (ImportKind::Replaced, true) => "would be replaced",
+        };
+        writeln!(text, "room {}: {what}", printable(&room.name)).expect(STRING);
+        for change in &room.changes {
+            let (before, after) = (plain(&change.before), plain(&change.after));
+            let key = printable(&change.key);
+            writeln!(text, "  {key}: {before} -> {after}").expect(STRING);
+        }
+    }
+    if let Some(applied) = &imported.applied {
+        text.push_str(&in_force_at(applied));
     }
     text
 }

@@ -182,7 +182,7 @@ fn limits_that_differ_are_listed_by_node() {
             connections: None,
             clocks: Vec::new(),
         };
-        (SocketAddr::from(([127, 0, 0, 1], port)), states)
+        (AdminAddress::Http(([127, 0, 0, 1], port).into()), states)
     };
     assert_eq!(differences(&[node(1, 200), node(2, 200)]), "");
     assert_eq!(

@@ -3,9 +3,7 @@
 use anteroom_room::time::DurationMs;
 use serde_json::{Value, json};
 
-use anteroom_admin::Role;
-
-use crate::control::bench::{Bench, TOKEN, token_of};
+use crate::control::bench::{Bench, TOKEN};
 use crate::control::client::Response;
 
 const PATHS: [&str; 8] = [
