@@ -103,14 +103,18 @@ fn unknown_pages(
     unknown.collect()
 }
 
-/// Returns the problem of a room that another site would serve than that of its zone.
+/// Returns the problem of a room that another site would serve than the one it names. A room may
+/// name none.
 fn other_zone(id: &RoomId, next: &ApiRooms, placed: &PlacedRooms) -> Option<Problem> {
     let (_, room) = next.room(id)?;
     let config = placed.rooms.iter().find(|room| room.id == *id)?;
     let RoomOrigins::Site(site) = &config.origins else {
         return None;
     };
-    let text = format!("the site {site} serves it, which is another zone");
+    if room.site.is_empty() {
+        return None;
+    }
+    let text = format!("the site {site} serves it, and not {}", room.site);
     let owner = Owner::Room(id.to_string());
     (room.site != site.as_str()).then(|| Problem::remark(owner, "host", &text))
 }

@@ -41,7 +41,7 @@ pub enum ImportKind {
 /// Room of an import.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct ImportedRoom {
-    /// Id.
+    /// Id of the room.
     pub id: String,
     /// Name, or the id if there is none.
     pub name: String,

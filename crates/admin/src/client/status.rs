@@ -113,7 +113,7 @@ async fn query(admin: &AdminAddress, options: &StatusOptions) -> anyhow::Result<
     if options.ready {
         return readiness(admin, &options.connection).await;
     }
-    let about = || format!("cannot query {PREFIX}/state at {admin}");
+    let about = || format!("cannot query {admin}{PREFIX}/state");
     let body = fetch(admin, &options.connection)
         .await
         .with_context(about)?;
@@ -142,7 +142,7 @@ async fn query(admin: &AdminAddress, options: &StatusOptions) -> anyhow::Result<
 }
 
 async fn readiness(admin: &AdminAddress, connection: &Connection) -> anyhow::Result<NodeReply> {
-    let about = || format!("cannot query {READY_PATH} at {admin}");
+    let about = || format!("cannot query {admin}{READY_PATH}");
     let request = Request::get(READY_PATH).body(Full::default())?;
     let response = send(admin, connection, request).await;
     // The status repeats the body.

@@ -111,7 +111,7 @@ fn every_operation_and_every_field_is_described() {
             let own = &property["description"];
             let text = own
                 .as_str()
-                .or(property["oneOf"][0]["description"].as_str());
+                .or_else(|| property["oneOf"][0]["description"].as_str());
             let text = text.unwrap_or_default();
             assert!(text.len() > 3, "{name}.{field}");
         }

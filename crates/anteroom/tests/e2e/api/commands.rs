@@ -8,9 +8,27 @@ use serde_json::{Value, json};
 use super::{Nodes, TOKEN};
 use crate::support::client::Client;
 use crate::support::command::{Ended, run};
-use crate::support::eventually;
+
+fn words(line: &str) -> Vec<&str> {
+    line.split_whitespace().collect()
+}
 
 impl Nodes {
+    /// Imports the room that was deleted, after a preview.
+    async fn import(&self, export: &str) {
+        let file = self.temp.path().join("rooms.json").display().to_string();
+        fs::write(&file, export).unwrap();
+        let preview = ["room", "import", &file, "--dry-run"];
+        let preview = self.succeed(0, &preview).await;
+        assert!(preview.contains("room sale: would be created"), "{preview}");
+        let listed = self.succeed(0, &words("room list")).await;
+        assert!(!listed.contains("sale"), "{listed}");
+        let done = self.succeed(0, &["room", "import", &file]).await;
+        assert!(done.contains("room sale: created"), "{done}");
+        let again = self.succeed(1, &["room", "import", &file]).await;
+        assert!(again.contains("room sale: as it is already"), "{again}");
+    }
+
     /// Runs a command at one node with the token of an admin.
     async fn command(&self, node: usize, words: &[&str]) -> Ended {
         let admin = self.gateways[node].admin.to_string();
@@ -46,9 +64,11 @@ impl Nodes {
         let token = format!("Bearer {TOKEN}");
         let headers = [("authorization", &*token)];
         let mut client = Client::new(self.gateways[node].admin);
-        let response = client
-            .send(method, &path, &headers, &body.to_string())
-            .await;
+        let body = match body {
+            Value::Null => String::new(),
+            body => body.to_string(),
+        };
+        let response = client.send(method, &path, &headers, &body).await;
         let body = serde_json::from_slice(&response.body).unwrap_or(Value::Null);
         (response.status, body)
     }
@@ -57,102 +77,54 @@ impl Nodes {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_room_lives_by_commands_alone() {
     let nodes = Nodes::start().await;
-    let page = nodes.temp.path().join("page.html");
-    fs::write(
-        &page,
-        "<p>{{#cfWaitingRoom.queueIsFull}}full{{/cfWaitingRoom.queueIsFull}}</p>",
-    )
-    .unwrap();
-    let page = page.display().to_string();
-    let create = [
-        "room",
-        "create",
-        "sale",
-        "host=shop.example",
-        "path=/sale",
-        "total_active_users=200",
-        "new_users_per_minute=200",
-        "--description",
-        "Friday",
-        "--rule",
-        "has_cookie(\"staff\")",
-    ];
-    let made = nodes.succeed(0, &create).await;
-    assert!(
-        made.contains("room sale at shop.example/sale of site shop"),
-        "{made}"
-    );
-    let listed = nodes.succeed(1, &["room", "list"]).await;
+    let create = "room create sale host=shop.example path=/sale total_active_users=200 \
+                  new_users_per_minute=200 --description Friday --rule path.startsWith(\"/x\")";
+    let made = nodes.succeed(0, &words(create)).await;
+    let expected = "room sale at shop.example/sale of site shop";
+    assert!(made.contains(expected), "{made}");
+    assert!(made.contains("in force at 2 of 2 live nodes"), "{made}");
+    let listed = nodes.succeed(1, &words("room list")).await;
     assert!(
         listed.contains("checkout") && listed.contains("sale"),
         "{listed}"
     );
-    let event = [
-        "room",
-        "event",
-        "create",
-        "sale",
-        "friday",
-        "event_start_time=2031-01-31T10:00:00Z",
-        "event_end_time=2031-01-31T12:00:00Z",
-        "total_active_users=900",
-        "new_users_per_minute=600",
-    ];
-    let planned = nodes.succeed(1, &event).await;
-    assert!(
-        planned.contains("event friday: 2031-01-31T10:00:00"),
-        "{planned}"
-    );
+    let event = "room event create sale friday event_start_time=2031-01-31T10:00:00Z \
+                 event_end_time=2031-01-31T12:00:00Z total_active_users=900 \
+                 new_users_per_minute=600";
+    let planned = nodes.succeed(1, &words(event)).await;
+    let expected = "event friday: 2031-01-31T10:00:00Z";
+    assert!(planned.contains(expected), "{planned}");
     // What will be in force then.
-    let then = [
-        "room",
-        "show",
-        "sale",
-        "--at",
-        "2031-01-31T11:00:00Z",
-        "--json",
-    ];
-    eventually("node 0 serves the event", || async {
-        let shown: Value = serde_json::from_str(&nodes.succeed(0, &then).await).unwrap();
-        let limit = &shown["values"]["total_active_users"];
-        limit["value"] == 900 && limit["from"] == "event"
-    })
-    .await;
-    nodes
-        .succeed(0, &["room", "edit", "sale", "--page", &page])
-        .await;
-    nodes
-        .succeed(
-            0,
-            &[
-                "room",
-                "event",
-                "edit",
-                "sale",
-                "friday",
-                "total_active_users=800",
-            ],
-        )
-        .await;
-    let list = ["room", "list", "--json"];
-    let rooms: Value = serde_json::from_str(&nodes.succeed(0, &list).await).unwrap();
+    let then = words("room show sale --at 2031-01-31T11:00:00Z --json");
+    let shown: Value = serde_json::from_str(&nodes.succeed(0, &then).await).unwrap();
+    let limit = &shown["values"]["total_active_users"];
+    assert_eq!(
+        (&limit["value"], &limit["from"]),
+        (&json!(900), &json!("event"))
+    );
+    let page = nodes.temp.path().join("page.html").display().to_string();
+    let html = "{{#waitTimeKnown}}{{waitTime}} min{{/waitTimeKnown}}";
+    fs::write(&page, html).unwrap();
+    let edit = ["room", "edit", "sale", "--page", &page];
+    nodes.succeed(0, &edit).await;
+    let edit = "room event edit sale friday total_active_users=800";
+    nodes.succeed(0, &words(edit)).await;
+    let listed = nodes.succeed(0, &words("room list --json")).await;
+    let rooms: Value = serde_json::from_str(&listed).unwrap();
     let sale = rooms["rooms"].as_array().unwrap().last().unwrap();
     assert_eq!(sale["values"]["name"], "sale");
     assert_eq!(sale["description"], "Friday");
     assert_eq!(sale["events"][0]["total_active_users"], 800);
-    assert_eq!(sale["rules"][0]["expression"], "has_cookie(\"staff\")");
-    assert!(
-        sale["values"]["custom_page_html"]
-            .as_str()
-            .unwrap()
-            .contains("full")
-    );
+    assert_eq!(sale["rules"][0]["expression"], "path.startsWith(\"/x\")");
+    assert_eq!(sale["values"]["custom_page_html"], html);
     nodes
-        .succeed(1, &["room", "event", "delete", "sale", "friday"])
+        .succeed(1, &words("room event delete sale friday"))
         .await;
-    nodes.succeed(1, &["room", "delete", "sale"]).await;
-    let listed = nodes.succeed(0, &["room", "list"]).await;
+    let export = nodes.succeed(1, &words("room export")).await;
+    nodes.succeed(1, &words("room delete sale")).await;
+    let listed = nodes.succeed(0, &words("room list")).await;
     assert!(!listed.contains("sale"), "{listed}");
+    nodes.import(&export).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -253,7 +253,7 @@ async fn all_mistakes_are_reported_and_nothing_changes() {
     let ended = room(&site.gateway, &token, &["set", "total_active_users"]).await;
     assert_eq!(ended.code, Some(1));
     assert!(ended.err.contains("is not key=value"), "{}", ended.err);
-    let json = room(&site.gateway, &token, &["--json", "reset", "colour"]).await;
+    let json = room(&site.gateway, &token, &["reset", "colour", "--json"]).await;
     assert_eq!(json.code, Some(2));
     let body: Value = serde_json::from_str(&json.out).unwrap();
     assert_eq!(body["error"], "not_allowed");

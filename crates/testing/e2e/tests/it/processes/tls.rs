@@ -234,3 +234,29 @@ async fn a_key_readable_by_all_draws_a_warning_at_each_read() {
         "{output}"
     );
 }
+
+#[tokio::test]
+async fn operators_connect_by_https_if_the_file_says_so() {
+    let temp = tempfile::tempdir().unwrap();
+    let folder = temp.path().join("node");
+    std::fs::create_dir(&folder).unwrap();
+    renew(&folder);
+    let server = "tls_certificate = \"cert.pem\"\ntls_key = \"key.pem\"\nadmin_tls = true";
+    let origin = SocketAddr::from(([127, 0, 0, 1], 9));
+    let node = node(&temp, &config(origin, 10, server)).await;
+    let admin = node.admin().get().unwrap();
+    let certificate = folder.join("cert.pem").display().to_string();
+    let status = async |address: String, more: &[&str]| {
+        let mut command = Command::new(binary::path());
+        command.args(["status", "--admin", &address]).args(more);
+        command.output().await.unwrap()
+    };
+    let by_name = format!("https://localhost:{}", admin.port());
+    let ready = status(by_name.clone(), &["--ready", "--ca-file", &certificate]).await;
+    assert!(ready.status.success(), "{ready:?}");
+    let distrusted = status(by_name, &["--ready"]).await;
+    let text = String::from_utf8_lossy(&distrusted.stderr).into_owned();
+    assert!(text.contains("the TLS handshake failed"), "{text}");
+    let plain = status(admin.to_string(), &["--ready"]).await;
+    assert!(!plain.status.success(), "{plain:?}");
+}
