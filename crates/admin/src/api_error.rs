@@ -123,7 +123,7 @@ pub(crate) enum ApiError {
     NotFound,
     /// The object has changed since the client read it.
     Changed { tag: String },
-    /// What the file says can only be changed there, or people wait.
+    /// Change that the state of the room forbids: it is one of the file, or people wait.
     Forbidden { problem: String },
     /// The store is unavailable.
     StoreUnavailable,

@@ -23,7 +23,7 @@ pub struct ReloadRequest(oneshot::Sender<Result<(), Vec<String>>>);
 pub(crate) enum ReloadFailure {
     /// The file has mistakes, and the one before it stays in force.
     Mistakes(Vec<String>),
-    /// Nobody has read the file in time.
+    /// Timeout: the program starts, ends, or reads another file.
     Late,
 }
 

@@ -12,8 +12,8 @@ pub fn rfc3339_millis(moment: Timestamp) -> String {
     format!("{:.3}", timestamp(moment))
 }
 
-/// Parses a point in time in RFC 3339, such as `2030-01-31T10:00:00+01:00`; `None` if it is none, or
-/// before 1970.
+/// Parses a point in time in RFC 3339, such as `2030-01-31T10:00:00+01:00`; `None` if it is none,
+/// or before 1970.
 #[must_use]
 pub fn parse(text: &str) -> Option<Timestamp> {
     let moment = text.parse::<jiff::Timestamp>().ok()?;

@@ -194,7 +194,7 @@ enum RoomCommand {
     },
 }
 
-/// What a room of the API is to be.
+/// Content of a room of the API.
 #[derive(Args, Clone, Debug)]
 struct ContentOptions {
     /// Keys and values of [[room]] as in the file, without quotes; lists and tables as JSON. Write
@@ -238,7 +238,7 @@ struct EventArgument {
     event: String,
 }
 
-/// What an event is to be.
+/// Content of an event.
 #[derive(Args, Clone, Debug)]
 struct EventContent {
     #[command(flatten)]

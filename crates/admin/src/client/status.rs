@@ -37,8 +37,6 @@ pub struct StatusOptions {
     /// Check only whether visitors may be sent there; exit code 1 if not
     #[arg(long)]
     ready: bool,
-    /// With several gateways, --json prints one line each. A token is needed unless the address is
-    /// a loopback address
     #[command(flatten)]
     connection: Connection,
 }

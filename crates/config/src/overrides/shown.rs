@@ -1,4 +1,5 @@
-//! Values in effect in a room, and where they come from. The body of `GET /api/v1/rooms/{name}/settings`.
+//! Values in effect in a room, and where they come from. The body of `GET
+//! /api/v1/rooms/{name}/settings`.
 
 use std::collections::BTreeMap;
 

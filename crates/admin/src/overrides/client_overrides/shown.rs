@@ -1,4 +1,5 @@
-//! Values in force for the clients of each limit, and their sources: the body of `GET /api/v1/limits`.
+//! Values in force for the clients of each limit, and their sources: the body of `GET
+//! /api/v1/limits`.
 
 use std::collections::BTreeSet;
 

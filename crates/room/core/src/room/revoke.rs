@@ -1,5 +1,5 @@
-//! Revocation of a session by the origin or an operator: the seat is freed once, the ticket rejected
-//! from then on.
+//! Revocation of a session by the origin or an operator: the seat is freed once, the ticket
+//! rejected from then on.
 
 use alloc::vec::Vec;
 

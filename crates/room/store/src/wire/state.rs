@@ -1,5 +1,5 @@
-//! Body of `GET /api/v1/rooms/{name}/state`: the present state of a room. The first members are those of
-//! the published design with counters, in its format; ours follow.
+//! Body of `GET /api/v1/rooms/{name}/state`: the present state of a room. The first members are
+//! those of the published design with counters, in its format; ours follow.
 //!
 //! All of it is as old as `ageMs` says. No decision depends on it.
 
