@@ -26,7 +26,7 @@ use utoipa_axum::routes;
 use crate::api_state::Inner;
 
 pub(crate) use pointer::pointer;
-pub(crate) use rooms::{RoomDocument, RoomDocuments};
+pub(crate) use rooms::document::{RoomDocument, RoomDocuments};
 
 /// Prefix of all paths of this API.
 pub(crate) const PREFIX: &str = "/api/v1";
@@ -97,7 +97,10 @@ fn described() -> OpenApiRouter<Arc<Inner>> {
         ))
         .routes(routes!(rooms::create_event))
         .routes(routes!(rooms::edit_event, rooms::delete_event))
-        .routes(routes!(rooms::export_rooms, rooms::import_rooms))
+        .routes(routes!(
+            rooms::transfer::export_rooms,
+            rooms::transfer::import_rooms
+        ))
         .routes(routes!(states::show_room_state))
         .routes(routes!(room_commands::show_settings))
         .routes(routes!(room_commands::show_room_log))

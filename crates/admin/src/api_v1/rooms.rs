@@ -3,37 +3,35 @@
 //! A room of the file is shown and can be changed there only. A room of the API has the keys of
 //! `[[room]]` as its values, and each change is checked as the file is.
 
+pub(crate) mod document;
+pub(crate) mod transfer;
+
 use std::sync::Arc;
 
-use anteroom_config::api_rooms::{ApiEvent, ApiRoom, ApiRooms, ApiRule};
+use anteroom_config::api_rooms::{ApiRoom, ApiRooms};
 use anteroom_config::overrides::Log;
-use anteroom_config::time_text::rfc3339_millis;
 use anteroom_config::{Problem, RoomId};
-use anteroom_room::time::Timestamp;
 use anteroom_store::ChangeError;
 use axum::Json;
 use axum::body::to_bytes;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
-use axum::http::header::{ETAG, HeaderValue, IF_MATCH};
-use axum::response::{IntoResponse, Response};
+use axum::http::header::IF_MATCH;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::time::timeout;
-use utoipa::ToSchema;
 
+use self::document::{
+    Deleted, RoomBody, RoomDocument, RoomDocuments, merge, name_of, written_event,
+};
 use super::pointer;
 use crate::api_error::{ApiError, ErrorBody, ProblemBody};
-use crate::api_rooms::{
-    Applied, Edit, ImportError, ImportMode, Imported, RoomChangeError, RoomRefusal, RoomsDocument,
-    Written,
-};
+use crate::api_rooms::{Edit, RoomChangeError, RoomRefusal, Written};
 use crate::api_state::Inner;
 use crate::command::{actor, parse};
 use crate::deadline::COMMAND_TIMEOUT;
-use crate::known_rooms::{self, From, Room, RoomEdit, random_id, repeated};
+use crate::known_rooms::{self, Room, RoomEdit, random_id, repeated};
 use crate::tokens::Role;
 
 /// Most bytes of a body: a page of the largest size, and as much again for escapes.
@@ -41,235 +39,6 @@ const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// Most bytes of a document of all rooms: 64 MiB of pages, and half as much again for escapes.
 const DOCUMENT_BYTES_MAX: usize = 96 * 1024 * 1024;
-
-/// Key of a name in `[[room]]` and `[[room.event]]`.
-const NAME: &str = "name";
-
-/// Room of the file or of the API.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct RoomDocument {
-    /// Id: it stays when the room gets another name.
-    id: String,
-    /// `file` or `api`.
-    pub(crate) from: String,
-    /// Tag of this state, for `If-Match`; `null` for a room of the file.
-    tag: Option<String>,
-    /// Time of its creation; `null` for a room of the file.
-    created_at: Option<String>,
-    /// Name of the token that created it; `null` for a room of the file.
-    created_by: Option<String>,
-    /// Time of the newest change; `null` for a room of the file.
-    modified_at: Option<String>,
-    /// Site that serves the room; `null` for a room with origins of its own.
-    pub(crate) site: Option<String>,
-    /// Description, in an operator's words.
-    description: String,
-    /// Keys of `[[room]]`.
-    pub(crate) values: Map<String, Value>,
-    /// Events, with the keys of `[[room.event]]`.
-    pub(crate) events: Vec<Map<String, Value>>,
-    /// Bypass rules, in order.
-    rules: Vec<RuleBody>,
-    /// Reasons why the room is not served at this node; empty if it is.
-    pub(crate) problems: Vec<String>,
-    /// Nodes that serve a change, after a change.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) applied: Option<Applied>,
-}
-
-/// All rooms.
-#[derive(Debug, Deserialize, Serialize, ToSchema)]
-pub(crate) struct RoomDocuments {
-    /// Rooms of the file in its order, then those of the API, the oldest first.
-    pub(crate) rooms: Vec<RoomDocument>,
-}
-
-/// Bypass rule.
-#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RuleBody {
-    /// Condition, in CEL.
-    expression: String,
-    /// Description, in an operator's words.
-    #[serde(default)]
-    description: String,
-    /// Whether the rule is in force.
-    #[serde(default = "enabled")]
-    enabled: bool,
-}
-
-const fn enabled() -> bool {
-    true
-}
-
-/// Room as an operator writes it. What is absent stays as it is, and is the default in a new room.
-#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RoomBody {
-    /// Site that serves the room; without it the one that serves its host.
-    site: Option<String>,
-    /// Description, in an operator's words.
-    description: Option<String>,
-    /// Keys of `[[room]]`; `null` removes a key.
-    #[serde(default)]
-    values: Map<String, Value>,
-    /// All events, with the keys of `[[room.event]]`.
-    events: Option<Vec<Map<String, Value>>>,
-    /// All bypass rules, in order.
-    rules: Option<Vec<RuleBody>>,
-}
-
-/// Id of what was deleted.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct Deleted {
-    /// Id of the room.
-    id: String,
-}
-
-impl RoomDocument {
-    /// Returns the name of the room.
-    pub(crate) fn name(&self) -> String {
-        name_of(&self.values).unwrap_or_default().to_owned()
-    }
-
-    fn of(inner: &Inner, room: &Room) -> Self {
-        let content = room.content();
-        let (entry, is_of_api) = match &room.from {
-            From::Api(entry) => (Some(entry), true),
-            From::File => (None, false),
-        };
-        let time = |at: u64| rfc3339_millis(Timestamp(at));
-        let rule = |rule: ApiRule| RuleBody {
-            expression: rule.expression,
-            description: rule.description,
-            enabled: rule.enabled,
-        };
-        let left_out = inner.api_rooms.left_out(&room.id);
-        let problems = left_out
-            .map(|left_out| left_out.problems)
-            .unwrap_or_default();
-        Self {
-            id: room.id.to_string(),
-            from: if is_of_api { "api" } else { "file" }.to_owned(),
-            tag: room.tag(),
-            created_at: is_of_api.then(|| time(content.created_at)),
-            created_by: is_of_api.then_some(content.created_by),
-            modified_at: entry.map(|entry| time(entry.at)),
-            site: (!room.site.is_empty()).then(|| room.site.clone()),
-            description: content.description,
-            values: content.values,
-            events: content
-                .events
-                .into_iter()
-                .map(|event| event.values)
-                .collect(),
-            rules: content.rules.into_iter().map(rule).collect(),
-            problems: problems.iter().map(ToString::to_string).collect(),
-            applied: None,
-        }
-    }
-}
-
-impl IntoResponse for RoomDocument {
-    fn into_response(self) -> Response {
-        let tag = self.tag.as_ref().map(|tag| format!("\"{tag}\""));
-        let mut response = Json(self).into_response();
-        if let Some(tag) = tag.and_then(|tag| HeaderValue::try_from(tag).ok()) {
-            response.headers_mut().insert(ETAG, tag);
-        }
-        response
-    }
-}
-
-impl RoomBody {
-    /// Returns a room with what this body says.
-    fn written_to(&self, room: &ApiRoom, at: u64) -> ApiRoom {
-        let mut next = room.clone();
-        if let Some(site) = &self.site {
-            next.site.clone_from(site);
-        }
-        if let Some(description) = &self.description {
-            next.description.clone_from(description);
-        }
-        merge(&mut next.values, &self.values);
-        if let Some(events) = &self.events {
-            next.events = events
-                .iter()
-                .map(|event| written_event(room, event, at))
-                .collect();
-        }
-        if let Some(rules) = &self.rules {
-            next.rules = rules
-                .iter()
-                .map(|rule| written_rule(room, rule, at))
-                .collect();
-        }
-        next
-    }
-}
-
-/// Sets keys; `null` removes one.
-fn merge(values: &mut Map<String, Value>, changed: &Map<String, Value>) {
-    for (key, value) in changed {
-        if value.is_null() {
-            values.remove(key);
-        } else {
-            values.insert(key.clone(), value.clone());
-        }
-    }
-}
-
-fn name_of(values: &Map<String, Value>) -> Option<&str> {
-    values.get(NAME)?.as_str()
-}
-
-/// Returns an event with these values: the known one of its name, or a new one.
-fn written_event(room: &ApiRoom, values: &Map<String, Value>, at: u64) -> ApiEvent {
-    let mut values = values.clone();
-    values.retain(|_, value| !value.is_null());
-    let same_name = |event: &&ApiEvent| name_of(&event.values) == name_of(&values);
-    match room.events.iter().find(same_name) {
-        Some(known) if known.values == values => known.clone(),
-        Some(known) => ApiEvent {
-            values,
-            modified_at: at,
-            ..known.clone()
-        },
-        None => ApiEvent {
-            id: random_id().unwrap_or_default(),
-            created_at: at,
-            modified_at: at,
-            values,
-            ..ApiEvent::default()
-        },
-    }
-}
-
-/// Returns a rule: the known one with this expression, or a new one.
-fn written_rule(room: &ApiRoom, rule: &RuleBody, at: u64) -> ApiRule {
-    let known = room
-        .rules
-        .iter()
-        .find(|known| known.expression == rule.expression);
-    let is_same =
-        |known: &ApiRule| known.description == rule.description && known.enabled == rule.enabled;
-    if let Some(known) = known.filter(|known| is_same(known)) {
-        return known.clone();
-    }
-    let base = known.cloned().unwrap_or_else(|| ApiRule {
-        id: random_id().unwrap_or_default(),
-        ..ApiRule::default()
-    });
-    ApiRule {
-        version: base.version + 1,
-        modified_at: at,
-        expression: rule.expression.clone(),
-        description: rule.description.clone(),
-        enabled: rule.enabled,
-        ..base
-    }
-}
 
 /// Request after its token and its path were checked.
 struct Call<'a> {
@@ -724,77 +493,6 @@ fn within(error: ApiError, prefix: &str) -> ApiError {
         },
         error => error,
     }
-}
-
-/// Returns all rooms of the API with their custom pages, as one document for an import.
-#[utoipa::path(
-    get,
-    path = "/rooms-document",
-    tag = "rooms",
-    responses(
-        (status = 200, body = RoomsDocument),
-        (status = "4XX", body = ErrorBody, description = "The request is not allowed"),
-        (status = 503, body = ErrorBody, description = "The rooms or pages are not known"),
-    ),
-    security(("token" = ["admin"])),
-)]
-pub(crate) async fn export_rooms(
-    State(inner): State<Arc<Inner>>,
-    request: Request,
-) -> Result<Json<RoomsDocument>, ApiError> {
-    actor(&inner, &request, Role::Admin).await?;
-    let exported = inner.api_rooms.export().await;
-    let document = exported.map_err(|error| {
-        let cause = anteroom_store::chain(&error);
-        tracing::warn!(cause, "the rooms of the API cannot be exported");
-        ApiError::StoreUnavailable
-    })?;
-    Ok(Json(document))
-}
-
-/// Creates or replaces the rooms of a document in one change; other rooms stay.
-///
-/// With `?preview=true` nothing is written, and the response says what would change.
-#[utoipa::path(
-    post,
-    path = "/rooms-document",
-    tag = "rooms",
-    params(("preview" = Option<bool>, Query, description = "Whether nothing is written")),
-    request_body = RoomsDocument,
-    responses(
-        (status = 200, body = Imported),
-        (status = "4XX", body = ErrorBody, description = "Nothing has changed"),
-        (status = 503, body = ErrorBody, description = "The store is unavailable"),
-    ),
-    security(("token" = ["admin"])),
-)]
-pub(crate) async fn import_rooms(
-    State(inner): State<Arc<Inner>>,
-    request: Request,
-) -> Result<Json<Imported>, ApiError> {
-    let who = actor(&inner, &request, Role::Admin).await?;
-    let Query(ImportQuery { preview }) = Query::try_from_uri(request.uri())
-        .map_err(|error| ApiError::not_allowed(error.body_text()))?;
-    let mode = if preview {
-        ImportMode::Preview
-    } else {
-        ImportMode::Write
-    };
-    let body = to_bytes(request.into_body(), DOCUMENT_BYTES_MAX).await;
-    let document = parse(&body.map_err(|_| ApiError::Body)?)?;
-    let imported = inner.api_rooms.import(&who, document, mode).await;
-    imported.map(Json).map_err(|error| match error {
-        ImportError::Change(error) => refused(error),
-        error => ApiError::not_allowed(error.to_string()),
-    })
-}
-
-/// Query of an import.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ImportQuery {
-    #[serde(default)]
-    preview: bool,
 }
 
 /// Returns who changed what in rooms of the API.
