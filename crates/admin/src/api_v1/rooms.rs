@@ -37,9 +37,6 @@ use crate::tokens::Role;
 /// Most bytes of a body: a page of the largest size, and as much again for escapes.
 const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
 
-/// Most bytes of a document of all rooms: 64 MiB of pages, and half as much again for escapes.
-const DOCUMENT_BYTES_MAX: usize = 96 * 1024 * 1024;
-
 /// Request after its token and its path were checked.
 struct Call<'a> {
     inner: &'a Inner,
@@ -115,10 +112,7 @@ impl<'a> Call<'a> {
     fn shown(&self, written: &Written) -> Result<RoomDocument, ApiError> {
         let found = known_rooms::all(self.inner, None, Some(written.id.as_str())).pop();
         let room = found.ok_or(ApiError::NotFound)?;
-        Ok(RoomDocument {
-            applied: written.applied,
-            ..RoomDocument::of(self.inner, &room)
-        })
+        Ok(RoomDocument::of(self.inner, &room).after(written.applied))
     }
 }
 

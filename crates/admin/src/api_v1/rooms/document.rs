@@ -105,6 +105,11 @@ impl RoomDocument {
         name_of(&self.values).unwrap_or_default().to_owned()
     }
 
+    /// Returns the room after a change that nodes serve.
+    pub(super) fn after(self, applied: Option<Applied>) -> Self {
+        Self { applied, ..self }
+    }
+
     pub(super) fn of(inner: &Inner, room: &Room) -> Self {
         let content = room.content();
         let (entry, is_of_api) = match &room.from {
