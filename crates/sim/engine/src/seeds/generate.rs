@@ -4,7 +4,6 @@
 
 mod comebacks;
 mod crowds;
-mod events;
 mod faults;
 mod flickers;
 mod shape;
@@ -89,23 +88,16 @@ pub fn scenario(seed: u64) -> Scenario {
         global_lease,
         durability,
         compare: Vec::new(),
-        rooms: vec![room(rules, arrivals, behaviour)],
+        rooms: vec![RoomPlan {
+            name: "room".to_owned(),
+            rules,
+            arrivals: vec![arrivals],
+            behaviour,
+        }],
         data_centers,
         faults,
     };
-    events::schedule(throttled(held_turns(crowds::gather(flickers::flicker(
-        scenario,
-    )))))
-}
-
-fn room(rules: Rules, arrivals: Arrivals, behaviour: Behaviour) -> RoomPlan {
-    RoomPlan {
-        name: "room".to_owned(),
-        rules,
-        events: Vec::new(),
-        arrivals: vec![arrivals],
-        behaviour,
-    }
+    throttled(held_turns(crowds::gather(flickers::flicker(scenario))))
 }
 
 /// Returns the time until the seats expire that are given just before the last fault.

@@ -214,7 +214,6 @@ pub fn fuzz(data: &[u8]) {
         length: LENGTH_MAX,
         folder: None,
         data_centers: Some(&[]),
-        rooms: None,
     };
     let mut mistakes = Vec::new();
     let streams = parse(data, &frame, &mut mistakes);
@@ -241,7 +240,6 @@ mod tests {
             length: LENGTH_MAX,
             folder: None,
             data_centers: Some(&[]),
-            rooms: None,
         };
         let mut mistakes = Vec::new();
         let streams = parse(text.as_bytes(), &frame, &mut mistakes);
