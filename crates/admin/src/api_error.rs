@@ -174,10 +174,13 @@ impl ApiError {
         match self {
             Self::UnknownRoom { .. } => ("unknown_room", "no room has this name"),
             Self::UnknownLimit { .. } => ("unknown_limit", "no limit has this name"),
-            Self::UnknownPath => ("unknown_path", "unknown path; GET / lists all paths"),
+            Self::UnknownPath => (
+                "unknown_path",
+                "unknown path; GET /openapi.json lists all paths",
+            ),
             Self::Method => (
                 "method_not_allowed",
-                "method not allowed; GET / lists all paths",
+                "method not allowed; GET /openapi.json lists all paths",
             ),
             Self::NoToken => (
                 "no_token",
@@ -186,7 +189,7 @@ impl ApiError {
             Self::Role { .. } => ("role_too_low", "this needs a token with a higher role"),
             Self::Malformed { .. } => (
                 "not_understood",
-                "the body is not the expected JSON; GET / shows an example",
+                "the body is not the expected JSON; GET /openapi.json describes it",
             ),
             Self::NotAllowed { .. } => ("not_allowed", "nothing was changed"),
             Self::UnknownEvent { .. } => ("unknown_event", "no event of the room has this name"),

@@ -33,7 +33,7 @@ async fn an_unknown_path_gets_a_json_error() {
         assert_eq!(response.status, 404, "{path}");
         let expected = json!({
             "error": "unknown_path",
-            "message": "unknown path; GET / lists all paths",
+            "message": "unknown path; GET /openapi.json lists all paths",
         });
         assert_eq!(response.json(), expected, "{path}");
     }
