@@ -3,6 +3,7 @@
 use http::Method;
 use jiff::{SignedDuration, Timestamp};
 
+use crate::night::{room_json, token_file};
 use crate::support::command::run;
 use crate::support::eventually;
 use crate::support::site::{Site, until_inside};
@@ -53,7 +54,8 @@ async fn visitors_gather_for_an_event_and_enter_at_its_start() {
     let state = site.state("main").await;
     assert_eq!(state["event"]["phase"], "running");
     assert_eq!(state["totalActiveUsers"], 3);
-    let settings = site.operators("/api/v1/rooms/main/settings").await.json();
+    let token = token_file(&site.file.path().with_file_name("anteroom-data"));
+    let settings = room_json(&site.gateway, &token, &["show"]).await;
     assert_eq!(settings["values"]["total_active_users"]["from"], "event");
     assert_eq!(settings["values"]["total_active_users"]["file"], 10);
     let admin = site.gateway.admin.to_string();

@@ -3,10 +3,9 @@
 -- KEYS[1] the record.
 -- ARGV[1] expected version, '0' for no record.
 -- ARGV[2] version to write, ARGV[3] value to write.
-local found = redis.call('HMGET', KEYS[1], 'version', 'ends')
-if (found[1] or '0') == ARGV[1] then
+if (redis.call('HGET', KEYS[1], 'version') or '0') == ARGV[1] then
   redis.call('HSET', KEYS[1], 'version', ARGV[2], 'value', ARGV[3])
-  if found[2] then
+  if redis.call('HGET', KEYS[1], 'ends') then
     redis.call('HDEL', KEYS[1], 'ends')
     redis.call('PERSIST', KEYS[1])
   end

@@ -8,10 +8,9 @@
 -- ARGV[4] version to write, ARGV[5] value to write.
 -- ARGV[6] number of requests to leave, 0 or 1: its name, its value. The names to remove follow.
 local names = 7 + 2 * ARGV[6]
-local found = redis.call('HMGET', KEYS[1], 'version', 'ends')
-if (found[1] or '0') == ARGV[3] then
+if (redis.call('HGET', KEYS[1], 'version') or '0') == ARGV[3] then
   redis.call('HSET', KEYS[1], 'version', ARGV[4], 'value', ARGV[5])
-  if found[2] then
+  if redis.call('HGET', KEYS[1], 'ends') then
     redis.call('HDEL', KEYS[1], 'ends')
     redis.call('PERSIST', KEYS[1])
   end

@@ -104,11 +104,6 @@ fn ports_and_probes_are_those_of_the_config() {
             "{path} gets a response"
         );
     }
-    let annotations = &pod["metadata"]["annotations"];
-    assert_eq!(
-        annotations["prometheus.io/port"],
-        config.admin.port().to_string()
-    );
     let services = [
         ("anteroom", "visitors"),
         ("anteroom-operators", "operators"),
