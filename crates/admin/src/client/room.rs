@@ -197,7 +197,7 @@ enum RoomCommand {
 /// Content of a room of the API.
 #[derive(Args, Clone, Debug)]
 struct ContentOptions {
-    /// Keys and values of [[room]] as in the file, without quotes; lists and tables as JSON. Write
+    /// Keys and values of `[[room]]` as in the file, without quotes; lists and tables as JSON. Write
     /// `none` to return to the default of a key
     #[arg(value_name = "KEY=VALUE")]
     values: Vec<String>,
@@ -243,7 +243,7 @@ struct EventArgument {
 struct EventContent {
     #[command(flatten)]
     event: EventArgument,
-    /// Keys and values of [[room.event]], such as event_start_time=2030-01-31T10:00:00+01:00
+    /// Keys and values of `[[room.event]]`, such as event_start_time=2030-01-31T10:00:00+01:00
     #[arg(required = true, value_name = "KEY=VALUE")]
     values: Vec<String>,
 }
