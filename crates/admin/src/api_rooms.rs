@@ -33,7 +33,7 @@ mod pages;
 mod transfer;
 
 use checking::Surroundings;
-pub use nodes::Applied;
+pub use nodes::{Applied, NodeState};
 pub use transfer::{
     ExportError, ImportError, ImportKind, ImportMode, Imported, ImportedRoom, RoomsDocument,
 };

@@ -5,6 +5,7 @@
 //! description is not served, and a test compares the document with the one in the docs. Unknown
 //! fields are mistakes here.
 
+mod deployment;
 mod limits;
 mod pointer;
 mod process;
@@ -87,6 +88,9 @@ async fn show_document() -> impl IntoResponse {
 fn described() -> OpenApiRouter<Arc<Inner>> {
     let paths = OpenApiRouter::new()
         .routes(routes!(states::show_state))
+        .routes(routes!(deployment::show_nodes))
+        .routes(routes!(deployment::show_data_centers))
+        .routes(routes!(deployment::show_origins))
         .routes(routes!(process::reload))
         .routes(routes!(rooms::list_rooms, rooms::create_room))
         .routes(routes!(

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anteroom_config::api_rooms::{ApiEvent, ApiRoom, ApiRoomEntry, ApiRooms, ApiRule};
-use anteroom_config::overrides::Actor;
+use anteroom_config::overrides::{Actor, HiddenValue};
 use anteroom_config::time_text::rfc3339_millis;
 use anteroom_config::{
     Config, PageTemplate, RoomConfig, RoomEvent, RoomId, RoomOrigins, duration, words,
@@ -151,6 +151,26 @@ fn rules_of_file(config: &RoomConfig) -> Vec<ApiRule> {
         ..ApiRule::default()
     });
     rules.collect()
+}
+
+/// Returns a sentence for each value of a room and its events that has no effect, because an
+/// operator has set another one.
+pub(crate) fn hidden_values(inner: &Inner, room: &Room) -> Vec<HiddenValue> {
+    let (Some(handle), Some(config)) = (inner.node.room_of_id(&room.id), &room.config) else {
+        return Vec::new();
+    };
+    let overrides = handle.overrides();
+    let mut hidden = overrides.hidden_values(config, inner.node.clock().wall());
+    // A room of the file is shown with what operators set.
+    if matches!(room.from, From::Api(_)) {
+        let keys = overrides.values.keys();
+        hidden.extend(keys.map(|key| HiddenValue {
+            event: String::new(),
+            is_near: true,
+            sentence: format!("{key}: {}", overrides.setting(key, config)),
+        }));
+    }
+    hidden
 }
 
 /// Returns the rooms of a site, or of all: those of the file, then those of the API. With `only`,

@@ -63,12 +63,8 @@ pub struct EventNow {
 /// Returns the settings of a room at `now`, by the wall clock.
 #[must_use]
 pub fn effective(file: &RoomConfig, overrides: &RoomOverrides, now: Timestamp) -> Effective {
-    let events: Vec<(&RoomEvent, EventNow)> = file
-        .events
-        .iter()
-        .filter(|event| !event.is_suspended)
-        .map(|event| (event, EventNow::of(event, overrides, now)))
-        .collect();
+    let overrides = &*overrides.in_effect(file, now);
+    let events = events_now(file, overrides, now);
     let (layered, next_step_at) = with_active(file, &events, now);
     let of_event = differing(file, &layered);
     let last_rules = last_rules(file, &events);
@@ -83,7 +79,8 @@ pub fn effective(file: &RoomConfig, overrides: &RoomOverrides, now: Timestamp) -
     let all = || events.iter().chain(&opening);
     let phases = all().filter_map(EventNow::changes_at);
     let changes = phases.chain(all().filter_map(|event| event.prequeue_applies_at(now)));
-    let next_change_at = changes.chain(next_step_at).min();
+    let by_time = next_step_at.into_iter().chain(overrides.next_end(now));
+    let next_change_at = changes.chain(by_time).min();
     let prequeue_of = prequeue_of(opening.as_ref(), &events, now).cloned();
     let earlier_draw = all()
         .filter(|event| event.is_shuffled && event.phase >= EventPhase::Running)
@@ -110,6 +107,18 @@ pub fn effective(file: &RoomConfig, overrides: &RoomOverrides, now: Timestamp) -
         next_change_at,
         problems,
     }
+}
+
+/// Returns the events of a room that are not suspended, as they are at `now`.
+pub(crate) fn events_now<'a>(
+    file: &'a RoomConfig,
+    overrides: &RoomOverrides,
+    now: Timestamp,
+) -> Vec<(&'a RoomEvent, EventNow)> {
+    let events = file.events.iter().filter(|event| !event.is_suspended);
+    events
+        .map(|event| (event, EventNow::of(event, overrides, now)))
+        .collect()
 }
 
 /// Returns the room with the values of its active event, and the time of the next step.
@@ -244,6 +253,16 @@ impl RoomEvent {
             room.page.template = Some(template.clone());
         }
         room
+    }
+
+    /// Returns the keys that the event sets to other values than the room has, at any step.
+    pub(crate) fn keys(&self, room: &RoomConfig) -> BTreeSet<&'static str> {
+        let first = self.applied_to(room);
+        let mut last = first.clone();
+        self.apply_steps(&mut last, Timestamp::NEVER);
+        let mut keys = differing(room, &first);
+        keys.append(&mut differing(room, &last));
+        keys
     }
 
     /// Applies the steps that are due. Returns the time of the next one.

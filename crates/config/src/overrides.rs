@@ -5,10 +5,13 @@
 //! what the room makes of it are not decided here.
 
 mod command;
+mod ends;
 mod event_latches;
 mod log;
 mod pending_stops;
 mod shown;
+
+use std::collections::BTreeMap;
 
 use anteroom_room::time::Timestamp;
 use serde::de::DeserializeOwned;
@@ -18,10 +21,11 @@ use serde_json::Value;
 use crate::{Changed, LiveValues, RoomConfig};
 
 pub use command::OperatorCommand;
+pub use ends::{End, HiddenValue, SetBy, Until};
 pub use event_latches::{EventLatch, EventLatches};
 pub use log::Log;
 pub use pending_stops::{DecidedAt, PendingStop, PendingStops, Stop, Subject};
-pub use shown::{PauseView, PendingStopView, RoomOverridesView, ValueView};
+pub use shown::{PauseView, PendingStopView, RoomOverridesView, SetView, ValueView};
 
 /// Overrides that operators set for one room.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
@@ -38,6 +42,10 @@ pub struct RoomOverrides {
     /// Message on the page and in JSON; a pause has its own.
     #[serde(default)]
     pub message: Option<String>,
+    /// Who set each override, and when it ends: by key, `message` or `pause`. What was set before
+    /// this was recorded has none.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub set_by: BTreeMap<String, SetBy>,
     /// Times of the newest commands about each subject that a node may keep on its own.
     #[serde(default, skip_serializing_if = "DecidedAt::is_never")]
     pub decided_at: DecidedAt,

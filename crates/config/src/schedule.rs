@@ -126,6 +126,7 @@ impl Phases {
             events: self.latches.clone(),
             ..overrides
         };
+        let overrides = overrides.in_effect(file, clocks.wall).into_owned();
         let effective = effective(file, &overrides, clocks.wall);
         self.latch(&effective, clocks);
         Evaluation {

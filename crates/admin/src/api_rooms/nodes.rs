@@ -12,7 +12,7 @@ use std::time::Duration;
 use anteroom_config::RoomId;
 use anteroom_config::api_rooms::ApiRooms;
 use anteroom_config::overrides::FORM;
-use anteroom_store::{Expected, Note};
+use anteroom_store::{Expected, Note, StoreError};
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -28,6 +28,9 @@ const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// Most rooms that a note says are not served. With more, the node serves nothing that it could
 /// state.
 const EXCEPT_MAX: usize = 32;
+
+/// Version of this program.
+const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 
 /// Nodes that serve a change.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
@@ -55,6 +58,31 @@ struct NodeNote {
     /// State that it serves; `None` if it could not serve the newest one.
     #[serde(default)]
     serves: Option<Served>,
+    /// Data center; `None` from a node of an older version.
+    #[serde(default)]
+    data_center: Option<String>,
+    /// Version of the program; `None` from a node of an older version.
+    #[serde(default)]
+    program: Option<String>,
+}
+
+/// Live node of the deployment.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeState {
+    /// Name, which no other process has.
+    pub name: String,
+    /// Whether it is the responding node.
+    pub is_this: bool,
+    /// Data center; `null` if the node has not said.
+    pub data_center: Option<String>,
+    /// Version of the program; `null` if the node has not said.
+    pub version: Option<String>,
+    /// Whether it serves the newest state of the rooms of the API that the responding node knows.
+    pub serves_newest: bool,
+    /// Ids of rooms of the API that it does not serve as they are: its file has their names or
+    /// routes, or it has not read their pages.
+    pub not_served: Vec<String>,
 }
 
 /// State of the record that a node serves.
@@ -154,6 +182,50 @@ impl LiveApiRooms {
         }
     }
 
+    /// Returns the live nodes, this one first. Others leave a note in the store every five seconds
+    /// and are gone 15 s after the last one.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError`] if the store fails.
+    pub async fn nodes(&self) -> Result<Vec<NodeState>, StoreError> {
+        let inputs = self.inputs();
+        let state = self.feed.has_all_of(&inputs.known);
+        let at = inputs.known.newest_at();
+        let mut nodes = vec![NodeState {
+            name: self.name.clone(),
+            is_this: true,
+            data_center: Some(inputs.file.server.data_center.clone()),
+            version: Some(PROGRAM.to_owned()),
+            serves_newest: inputs.is_served,
+            not_served: inputs.not_served().map(str::to_owned).collect(),
+        }];
+        if !self.feed.is_shared() {
+            return Ok(nodes);
+        }
+        let notes = self.feed.notes().await?;
+        let others = notes.into_iter().filter(|note| note.name != self.name);
+        let others = others.map(|note| {
+            let read: Option<NodeNote> = serde_json::from_slice(&note.value).ok();
+            let (data_center, version, serves) = match read {
+                Some(note) => (note.data_center, note.program, note.serves),
+                None => (None, None, None),
+            };
+            let has_newest = |serves: &Served| state.is_some_and(|state| serves.has(&[], state, at));
+            NodeState {
+                name: note.name,
+                is_this: false,
+                data_center,
+                version,
+                serves_newest: serves.as_ref().is_some_and(has_newest),
+                not_served: serves.map(|serves| serves.except).unwrap_or_default(),
+            }
+        });
+        nodes.extend(others);
+        nodes[1..].sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(nodes)
+    }
+
     async fn count_applied(&self, ids: &[RoomId], at: u64) -> Option<Applied> {
         let inputs = self.inputs();
         // Only a state that lacks nothing of what is known here has the change for certain.
@@ -189,6 +261,8 @@ impl LiveApiRooms {
         let note = NodeNote {
             form: FORM,
             serves: serves.filter(|serves| serves.except.len() <= EXCEPT_MAX),
+            data_center: Some(inputs.file.server.data_center.clone()),
+            program: Some(PROGRAM.to_owned()),
         };
         let value = serde_json::to_vec(&note).unwrap_or_default();
         self.note.due(Note {

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use anteroom_config::overrides::{Entry, Log, OperatorCommand, RoomOverridesView};
+use anteroom_config::overrides::{Entry, Log, OperatorCommand, RoomOverridesView, Until};
 use anteroom_config::{LiveValues, Problem, time_text};
 use anteroom_node::{CommandOutcome, RoomCommandError, RoomHandle};
 use anteroom_room::visitor_code::{NoVisitorCode, VisitorCode};
@@ -33,9 +33,11 @@ type Name = Result<Path<String>, PathRejection>;
 /// Response to a command.
 type Executed = Result<(StatusCode, Json<RoomOverridesView>), ApiError>;
 
-/// Command with its scope.
+/// Command with its end and its scope.
 struct ScopedCommand {
     command: OperatorCommand,
+    /// End as the operator stated it.
+    until: Option<String>,
     /// Whether the command skips the store and applies at this node.
     this_node: bool,
 }
@@ -45,6 +47,9 @@ struct ScopedCommand {
 pub(crate) struct MessageBody {
     /// Text for visitors: one line of at most 500 characters; `null` or an empty text removes it.
     message: Option<String>,
+    /// End: RFC 3339, `event_end` or `none`. Without it, a message ends with the active event, and
+    /// a pause does not end.
+    until: Option<String>,
     /// Whether the responding node obeys before it contacts the store.
     #[serde(default)]
     this_node: bool,
@@ -54,6 +59,7 @@ impl MessageBody {
     fn scoped(self, command: impl FnOnce(Option<String>) -> OperatorCommand) -> ScopedCommand {
         ScopedCommand {
             command: command(self.message),
+            until: self.until,
             this_node: self.this_node,
         }
     }
@@ -71,8 +77,49 @@ impl NodeBody {
     fn scoped(self, command: OperatorCommand) -> ScopedCommand {
         ScopedCommand {
             command,
+            until: None,
             this_node: self.this_node,
         }
+    }
+}
+
+/// Body of queue-all.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct QueueAllBody {
+    /// End: RFC 3339, `event_end` or `none`, which is the default.
+    until: Option<String>,
+    /// Whether the responding node obeys before it contacts the store.
+    #[serde(default)]
+    this_node: bool,
+}
+
+/// Values of overrides.
+#[derive(Default, Deserialize, ToSchema)]
+pub(crate) struct SetBody {
+    /// End: RFC 3339, `event_end` or `none`. Without it, values that are set during an event end
+    /// with it.
+    #[serde(default)]
+    until: Option<String>,
+    /// Keys of `[[room]]` with their values.
+    #[serde(flatten)]
+    #[schema(value_type = BTreeMap<String, Value>)]
+    values: LiveValues,
+}
+
+impl ScopedCommand {
+    /// Returns the command with its end.
+    fn with_end(self) -> Result<OperatorCommand, ApiError> {
+        let Some(text) = self.until else {
+            return Ok(self.command);
+        };
+        let until = Until::parse(&text).ok_or_else(|| {
+            let message = format!("until = {text:?}; allowed: {}", Until::ALLOWED);
+            ApiError::NotAllowed {
+                problems: vec![ProblemBody::at("/until".to_owned(), message)],
+            }
+        })?;
+        Ok(OperatorCommand::Until(Box::new(self.command), until))
     }
 }
 
@@ -110,19 +157,18 @@ struct AtQuery {
 const fn everywhere(command: OperatorCommand) -> ScopedCommand {
     ScopedCommand {
         command,
+        until: None,
         this_node: false,
     }
 }
 
-/// Sets overrides: values that win over the file until a reset.
-///
-/// The body has keys of `[[room]]` with their values.
+/// Sets overrides: values that win over the file and over events, until their end or a reset.
 #[utoipa::path(
     post,
     path = "/rooms/{room}/set",
     tag = "overrides",
     params(("room" = String, Path, description = "Name of the room")),
-    request_body = std::collections::BTreeMap<String, serde_json::Value>,
+    request_body = SetBody,
     responses(
         (status = 200, body = RoomOverridesView, description = "In force and stored"),
         (status = 202, body = RoomOverridesView, description = "In force at this node only"),
@@ -136,8 +182,10 @@ pub(crate) async fn set_overrides(
     name: Name,
     request: Request,
 ) -> Executed {
-    execute(&inner, name, request, |values: LiveValues| {
-        everywhere(OperatorCommand::Set(values))
+    execute(&inner, name, request, |body: SetBody| ScopedCommand {
+        command: OperatorCommand::Set(body.values),
+        until: body.until,
+        this_node: false,
     })
     .await
 }
@@ -200,7 +248,7 @@ pub(crate) async fn resume_room(
     path = "/rooms/{room}/queue-all",
     tag = "overrides",
     params(("room" = String, Path, description = "Name of the room")),
-    request_body = NodeBody,
+    request_body = QueueAllBody,
     responses(
         (status = 200, body = RoomOverridesView, description = "In force and stored"),
         (status = 202, body = RoomOverridesView, description = "In force at this node only"),
@@ -214,8 +262,10 @@ pub(crate) async fn queue_everybody(
     name: Name,
     request: Request,
 ) -> Executed {
-    execute(&inner, name, request, |body: NodeBody| {
-        body.scoped(OperatorCommand::QueueAll)
+    execute(&inner, name, request, |body: QueueAllBody| ScopedCommand {
+        command: OperatorCommand::QueueAll,
+        until: body.until,
+        this_node: body.this_node,
     })
     .await
 }
@@ -369,7 +419,7 @@ fn with_later(problem: Problem, version: u64, log: &Log) -> Problem {
     let Some(later) = log.entries.iter().rev().find(is_later) else {
         return problem;
     };
-    let user = later.who.user.as_deref().unwrap_or(&later.who.token);
+    let user = later.who.name();
     let hint = format!(
         "{user} changed it: version {}, {}",
         later.version, later.what
@@ -451,7 +501,8 @@ async fn execute<B: Default + DeserializeOwned>(
     let room = room_of(&inner.node, name)?;
     let body = to_bytes(request.into_body(), BODY_BYTES_MAX).await;
     let scoped = command(read(&body.map_err(|_| ApiError::Body)?)?);
-    let ScopedCommand { command, this_node } = scoped;
+    let this_node = scoped.this_node;
+    let command = scoped.with_end()?;
     let (for_task, handle) = (command.clone(), Arc::clone(&room));
     let outcome = in_time(async move {
         if this_node {

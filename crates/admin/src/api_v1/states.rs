@@ -109,7 +109,7 @@ fn site_states(origins: &BTreeMap<OriginOwner, GroupStats>) -> Vec<SiteState> {
     sites.collect()
 }
 
-fn origin_states(stats: &GroupStats) -> Vec<OriginState> {
+pub(super) fn origin_states(stats: &GroupStats) -> Vec<OriginState> {
     let state = |origin: &OriginStats| OriginState {
         url: origin.url.clone(),
         condition: origin.condition.name().to_owned(),

@@ -72,6 +72,25 @@ struct NodeOptions {
     this_node: bool,
 }
 
+/// End of an override.
+#[derive(Args, Clone, Debug)]
+struct EndOption {
+    /// End: a time such as 2030-01-31T10:00:00+01:00, event_end, or none. Values and messages that
+    /// are set during an event end with it unless you say otherwise
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+}
+
+impl EndOption {
+    /// Adds the end to the body of a request.
+    fn added_to(&self, mut body: Value) -> Value {
+        if let Some(until) = &self.until {
+            body["until"] = Value::from(until.as_str());
+        }
+        body
+    }
+}
+
 /// Subcommand of `anteroom room`.
 #[derive(Clone, Debug, Subcommand)]
 enum RoomCommand {
@@ -123,6 +142,8 @@ enum RoomCommand {
         /// `opens_at=none` removes the opening time
         #[arg(required = true, value_name = "KEY=VALUE")]
         values: Vec<String>,
+        #[command(flatten)]
+        end: EndOption,
     },
     /// Admit nobody new, and say so on the page; active visitors stay
     Pause {
@@ -131,11 +152,18 @@ enum RoomCommand {
         /// Reason, and the time of the next update
         #[arg(long, value_name = "TEXT")]
         message: Option<String>,
+        #[command(flatten)]
+        end: EndOption,
     },
     /// End a pause: everything is as it was before it
     Resume(NodeOptions),
     /// Queue everybody who is not active, until `open`
-    QueueAll(NodeOptions),
+    QueueAll {
+        #[command(flatten)]
+        node: NodeOptions,
+        #[command(flatten)]
+        end: EndOption,
+    },
     /// End a pause and queue-all, and open a room before its opens_at
     Open(NodeOptions),
     /// Put a message on the page; an empty one removes it
@@ -144,6 +172,8 @@ enum RoomCommand {
         node: NodeOptions,
         /// One line of plain text
         text: String,
+        #[command(flatten)]
+        end: EndOption,
     },
     /// Return to the value of the file: a key, `message` or `pause`; without one, everything
     Reset {
@@ -354,12 +384,21 @@ impl RoomCommand {
                 post(room, &path, json!({ "visitor": visitor }))
             }
             Self::Undo { room, version } => post(room, "undo", json!({ "version": version })),
-            Self::Set { room, values } => post(room, "set", Value::Object(typed(values)?)),
-            Self::Pause { node, message } => post_to(node, "pause", json!({ "message": message })),
+            Self::Set { room, values, end } => {
+                let values = Value::Object(typed(values)?);
+                post(room, "set", end.added_to(values))
+            }
+            Self::Pause { node, message, end } => {
+                let body = json!({ "message": message });
+                post_to(node, "pause", end.added_to(body))
+            }
             Self::Resume(node) => post_to(node, "resume", json!({})),
-            Self::QueueAll(node) => post_to(node, "queue-all", json!({})),
+            Self::QueueAll { node, end } => post_to(node, "queue-all", end.added_to(json!({}))),
             Self::Open(node) => post_to(node, "open", json!({})),
-            Self::Message { node, text } => post_to(node, "message", json!({ "message": text })),
+            Self::Message { node, text, end } => {
+                let body = json!({ "message": text });
+                post_to(node, "message", end.added_to(body))
+            }
             Self::Reset { room, key } => post(room, "reset", json!({ "key": key })),
             Self::AssumeEmpty(room) => post(room, "assume-empty", json!({})),
         })
@@ -369,7 +408,7 @@ impl RoomCommand {
         match self {
             Self::Pause { node, .. }
             | Self::Resume(node)
-            | Self::QueueAll(node)
+            | Self::QueueAll { node, .. }
             | Self::Open(node)
             | Self::Message { node, .. } => node.this_node,
             _ => false,
@@ -402,7 +441,7 @@ impl RoomCommand {
             | Self::Event(EventCommand::List(room)) => room,
             Self::Pause { node, .. }
             | Self::Resume(node)
-            | Self::QueueAll(node)
+            | Self::QueueAll { node, .. }
             | Self::Open(node)
             | Self::Message { node, .. } => &node.room,
             Self::Event(EventCommand::Create(content) | EventCommand::Edit(content)) => {

@@ -122,8 +122,9 @@ async fn query(admin: &AdminAddress, options: &StatusOptions) -> anyhow::Result<
         format!("{}\n", String::from_utf8_lossy(&body).trim_end())
     } else {
         format!(
-            "{}{}{}{}{}{}",
+            "{}{}{}{}{}{}{}",
             table(&states.rooms),
+            warnings(&states.rooms),
             sites(&states.sites),
             journal_lost(states.journal.as_deref()),
             troubles(&states.limits),
@@ -323,6 +324,19 @@ fn origin_latency(room: &RoomState) -> String {
         Some(0) => "<1 ms".to_owned(),
         Some(ms) => format!("{ms} ms"),
     }
+}
+
+/// Formats the values of events that have no effect, because an operator set others.
+fn warnings(rooms: &[RoomState]) -> String {
+    let mut text = String::new();
+    for room in rooms {
+        let name = printable(&room.room);
+        for warning in &room.warnings {
+            let command = "`anteroom room reset ROOM KEY` lets the event decide";
+            writeln!(text, "room {name}: {}; {command}", printable(warning)).expect(STRING);
+        }
+    }
+    text
 }
 
 /// Formats the state of a room, and what an operator has set.

@@ -13,7 +13,7 @@ use super::fields::{self, Found, Values};
 use super::rooms::{change_room, new_id};
 use super::{Answer, Call};
 use crate::api_rooms::RoomRefusal;
-use crate::known_rooms::Room;
+use crate::known_rooms::{self, Room};
 
 /// Fields that a new event needs.
 const REQUIRED: [&str; 3] = ["name", "event_start_time", "event_end_time"];
@@ -109,7 +109,23 @@ async fn create(call: &Call<'_>, room: &Room) -> Answer {
         Ok(next)
     };
     let changed = change_room(call, room, "event create", &prefix, edit).await?;
-    shown(&changed, &event.id, found.messages)
+    shown(&changed, &event.id, with_hidden(call, room, &event, found.messages))
+}
+
+/// Adds the values of an event that have no effect, because an operator has set others.
+fn with_hidden(
+    call: &Call<'_>,
+    room: &Room,
+    event: &ApiEvent,
+    mut messages: Vec<String>,
+) -> Vec<String> {
+    let present = known_rooms::all(call.inner, None, Some(&room.wire_id)).pop();
+    let hidden = present.map(|room| known_rooms::hidden_values(call.inner, &room));
+    let hidden = hidden.into_iter().flatten();
+    let name = event.values.get("name").and_then(Value::as_str);
+    let of_event = hidden.filter(|value| name == Some(&*value.event));
+    messages.extend(of_event.map(|value| value.sentence));
+    messages
 }
 
 fn shown(room: &ApiRoom, id: &str, messages: Vec<String>) -> Answer {
@@ -175,7 +191,8 @@ pub(super) async fn one(call: &Call<'_>, room: &Room, id: &str) -> Answer {
         Ok(next)
     };
     let changed = change_room(call, room, "event edit", &prefix, edit).await?;
-    shown(&changed, id, found.messages)
+    let (event, _) = change(&before);
+    shown(&changed, id, with_hidden(call, room, &event, found.messages))
 }
 
 /// Returns an event with the values that it has of its room.

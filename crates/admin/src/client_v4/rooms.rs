@@ -97,8 +97,10 @@ pub(super) async fn create(call: &Call<'_>, zone: &Zone) -> Answer {
     shown(call, zone, &written.id, found.messages)
 }
 
-fn shown(call: &Call<'_>, zone: &Zone, id: &RoomId, messages: Vec<String>) -> Answer {
+fn shown(call: &Call<'_>, zone: &Zone, id: &RoomId, mut messages: Vec<String>) -> Answer {
     let room = find(call, zone, id.as_str())?;
+    let hidden = known_rooms::hidden_values(call.inner, &room).into_iter();
+    messages.extend(hidden.map(|value| value.sentence));
     Ok(Reply {
         result: written(&room, call.now()),
         tag: room.tag(),

@@ -9,7 +9,7 @@ use anteroom_room::event::EventPhase;
 use anteroom_room::time::Timestamp;
 use serde_json::Value;
 
-use super::{Actor, Change, Entry, Pause, RoomOverrides};
+use super::{Actor, Change, Entry, Pause, RoomOverrides, Until};
 use crate::time_text::rfc3339_millis;
 use crate::{Finding, LiveValues, Owner, Problem, Problems, RoomConfig, RoomEvent, check_live_key};
 
@@ -25,8 +25,9 @@ const OPENS_AT: &str = "opens_at";
 const SUSPENDED: &str = "suspended";
 /// Names that can be reset besides the keys of the file.
 const OTHERS: [&str; 2] = [MESSAGE, PAUSE];
-const MESSAGE: &str = "message";
-const PAUSE: &str = "pause";
+pub(super) const MESSAGE: &str = "message";
+pub(super) const PAUSE: &str = "pause";
+const UNTIL: &str = "until";
 
 /// Command of an operator.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,6 +54,8 @@ pub enum OperatorCommand {
     AssumeEmpty,
     /// Return each key of a change to its value before, if it still has the value of the change.
     Undo(Box<Entry>),
+    /// Do what the command says, and end its overrides then.
+    Until(Box<Self>, Until),
 }
 
 impl OperatorCommand {
@@ -78,6 +81,7 @@ impl OperatorCommand {
             Self::Reset(Some(key)) => format!("reset {key}"),
             Self::AssumeEmpty => "assume-empty".to_owned(),
             Self::Undo(entry) => format!("undo {}", entry.version),
+            Self::Until(command, until) => format!("{} --until {until}", command.to_text()),
         }
     }
 }
@@ -96,10 +100,12 @@ impl RoomOverrides {
         who: &Actor,
         now: Timestamp,
     ) -> Result<Self, Problems> {
-        let mut next = self.clone();
+        let present = self.in_effect(file, now);
+        let mut next = RoomOverrides::clone(&present);
         next.apply(command, file, now)?;
-        next.check(self, command, file, now)?;
-        let changes = changes(&self.facts(file), &next.facts(file));
+        next.check(&present, command, file, now)?;
+        next.note_setters(&present, command, file, (who, now));
+        let changes = changes(&present.facts(file), &next.facts(file));
         let entry = Entry::following(self, who, now, command.to_text(), changes);
         next.version = entry.version;
         next.decided_at.note(command, entry.at);
@@ -109,9 +115,16 @@ impl RoomOverrides {
 
     /// Applies `command`, given at `at`, without storing it. It was checked when it was given. If
     /// the file has changed since and the command is not valid any more, it has no effect.
-    pub(super) fn apply_pending(&mut self, command: &OperatorCommand, file: &RoomConfig, at: u64) {
+    pub(super) fn apply_pending(
+        &mut self,
+        command: &OperatorCommand,
+        file: &RoomConfig,
+        who: &Actor,
+        at: u64,
+    ) {
         let mut next = self.clone();
         if next.apply(command, file, Timestamp(at)).is_ok() {
+            next.note_setters(self, command, file, (who, Timestamp(at)));
             next.decided_at.note(command, at);
             *self = next;
         }
@@ -145,21 +158,17 @@ impl RoomOverrides {
             OperatorCommand::Message(message) => self.message = checked(message.as_deref(), file)?,
             OperatorCommand::Reset(None) => {
                 self.values.clear();
+                self.set_by.clear();
                 self.pause = None;
                 self.message = None;
             }
             OperatorCommand::Reset(Some(key)) => {
                 check_live_key(file, key, &OTHERS)?;
-                match key.as_str() {
-                    MESSAGE => self.message = None,
-                    PAUSE => self.pause = None,
-                    key => {
-                        self.values.remove(key);
-                    }
-                }
+                self.remove(key);
             }
             OperatorCommand::AssumeEmpty => {}
             OperatorCommand::Undo(entry) => self.undo(entry, file, now)?,
+            OperatorCommand::Until(command, _) => self.apply(command, file, now)?,
         }
         Ok(())
     }
@@ -218,6 +227,8 @@ impl RoomOverrides {
         file: &RoomConfig,
         now: Timestamp,
     ) -> Result<(), Problems> {
+        let until = command.until();
+        let command = command.inner();
         let changed = self.applied_to(file);
         let mut problems = changed.problems;
         let old = before.applied_to(file).problems;
@@ -257,6 +268,7 @@ impl RoomOverrides {
                 ..problem
             }));
         }
+        problems.extend(until.and_then(|until| self.check_until(until, file, now)));
         if matches!(command, OperatorCommand::Set(values) if values.is_empty()) {
             problems.push(remark(file, "", "nothing to set; write key=value"));
         }
@@ -283,6 +295,21 @@ impl RoomOverrides {
         } else {
             Err(Problems(problems))
         }
+    }
+
+    fn check_until(&self, until: Until, file: &RoomConfig, now: Timestamp) -> Option<Problem> {
+        let found = match until {
+            Until::At(at) if at <= now => format!("{until}, which is over"),
+            Until::EventEnd if self.ending_event(file, now, EventPhase::Upcoming).is_none() => {
+                "event_end, but the room has no event ahead that ends".to_owned()
+            }
+            _ => return None,
+        };
+        Some(Problem {
+            finding: Finding::Value(found),
+            allowed: Until::ALLOWED.to_owned(),
+            ..remark(file, UNTIL, "")
+        })
     }
 
     /// Returns all values in effect, by name.

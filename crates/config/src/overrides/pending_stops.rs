@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::command::QUEUE_ALL;
-use super::{Actor, OperatorCommand, RoomOverrides};
+use super::{Actor, OperatorCommand, RoomOverrides, Until};
 use crate::RoomConfig;
 
 /// Command that a node may apply before it is stored, because it can only admit fewer visitors.
@@ -23,6 +23,8 @@ pub enum Stop {
     QueueAll,
     /// Show this on the page; `None` removes the message.
     Message(Option<String>),
+    /// Stop with an end.
+    Until(Box<Self>, Until),
 }
 
 /// Subject of a command; the newest command about it wins.
@@ -93,6 +95,7 @@ impl OperatorCommand {
             Self::Reset(Some(key)) => key == subject.key(),
             Self::Set(values) => subject == Subject::QueueAll && values.contains_key(QUEUE_ALL),
             Self::AssumeEmpty => false,
+            Self::Until(command, _) => command.is_about(subject),
         }
     }
 }
@@ -117,6 +120,9 @@ impl Stop {
             }),
             OperatorCommand::QueueAll => Some(Self::QueueAll),
             OperatorCommand::Message(message) => Some(Self::Message(message.clone())),
+            OperatorCommand::Until(command, until) => {
+                Self::of(command).map(|stop| Self::Until(Box::new(stop), *until))
+            }
             _ => None,
         }
     }
@@ -130,14 +136,16 @@ impl Stop {
             },
             Self::QueueAll => OperatorCommand::QueueAll,
             Self::Message(message) => OperatorCommand::Message(message.clone()),
+            Self::Until(stop, until) => OperatorCommand::Until(Box::new(stop.command()), *until),
         }
     }
 
-    const fn subject(&self) -> Subject {
+    fn subject(&self) -> Subject {
         match self {
             Self::Pause { .. } => Subject::Pause,
             Self::QueueAll => Subject::QueueAll,
             Self::Message(_) => Subject::Message,
+            Self::Until(stop, _) => stop.subject(),
         }
     }
 }
@@ -229,7 +237,7 @@ impl PendingStops {
     pub fn applied_over(&self, overrides: &RoomOverrides, file: &RoomConfig) -> RoomOverrides {
         let mut all = overrides.clone();
         for pending in &self.0 {
-            all.apply_pending(&pending.stop.command(), file, pending.at);
+            all.apply_pending(&pending.stop.command(), file, &pending.who, pending.at);
         }
         all
     }

@@ -7,7 +7,7 @@ use anteroom_room::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{PendingStop, PendingStops, RoomOverrides};
+use super::{End, PendingStop, PendingStops, RoomOverrides, SetBy};
 use crate::time_text::rfc3339_millis;
 use crate::{Effective, RoomConfig};
 
@@ -30,6 +30,13 @@ pub struct RoomOverridesView {
     pub message: Option<String>,
     /// The values of all keys that can be changed while the room runs.
     pub values: BTreeMap<String, ValueView>,
+    /// Who set each override, and when it ends: by key, `message` or `pause`.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub set: BTreeMap<String, SetView>,
+    /// Values of the next event that have no effect, because an operator set others that do not end
+    /// before it: a sentence for each, from an hour before the event.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Values that an operator set but that no longer fit the file: they have no effect.
     pub ignored: Vec<String>,
     /// Stops that only the responding node applies, until its store responds.
@@ -74,6 +81,34 @@ pub struct PauseView {
     pub message: Option<String>,
 }
 
+/// Who set an override, and when it ends.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
+pub struct SetView {
+    /// Operator.
+    pub by: String,
+    /// Time: RFC 3339.
+    pub at: String,
+    /// End: RFC 3339; `null` = it does not end by itself, or with an event without an end.
+    pub until: Option<String>,
+    /// Event with which it ends; `null` = none.
+    pub event: Option<String>,
+}
+
+impl SetView {
+    fn of(set: &SetBy, file: &RoomConfig) -> Self {
+        let end = set.end.as_ref();
+        Self {
+            by: set.who.clone(),
+            at: rfc3339_millis(Timestamp(set.at)),
+            until: end.and_then(|end| end.at(file)).map(rfc3339_millis),
+            event: end.and_then(|end| match end {
+                End::Event(name) => Some(name.clone()),
+                End::At(_) => None,
+            }),
+        }
+    }
+}
+
 /// Value of a key.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct ValueView {
@@ -106,9 +141,20 @@ impl RoomOverridesView {
         values.filter(|(_, value)| value.is_set())
     }
 
-    /// Returns the view of `overrides` over `file`. Both make `effective`.
+    /// Returns the view of `overrides` over `file` at `now`, by the wall clock. Both make
+    /// `effective`.
     #[must_use]
-    pub fn of(overrides: &RoomOverrides, file: &RoomConfig, effective: &Effective) -> Self {
+    pub fn of(
+        overrides: &RoomOverrides,
+        file: &RoomConfig,
+        effective: &Effective,
+        now: Timestamp,
+    ) -> Self {
+        let overrides = &*overrides.in_effect(file, now);
+        let hidden = overrides.hidden_values(file, now).into_iter();
+        let near = hidden.filter(|value| value.is_near);
+        let set = overrides.set_by.iter();
+        let set = set.map(|(key, set)| (key.clone(), SetView::of(set, file)));
         let in_file = file.values();
         let values = effective.values.iter().map(|(&key, value)| {
             let from = if overrides.values.contains_key(key) {
@@ -134,6 +180,8 @@ impl RoomOverridesView {
             }),
             message: overrides.message().map(str::to_owned),
             values: values.collect(),
+            set: set.collect(),
+            warnings: near.map(|value| value.sentence).collect(),
             ignored: effective.problems.iter().map(ToString::to_string).collect(),
             held: Vec::new(),
             note: None,

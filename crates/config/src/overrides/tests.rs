@@ -392,7 +392,7 @@ fn open_does_not_start_an_event() {
 
 fn shown(overrides: &RoomOverrides, file: &RoomConfig) -> RoomOverridesView {
     let effective = crate::effective(file, overrides, Timestamp::ZERO);
-    RoomOverridesView::of(overrides, file, &effective)
+    RoomOverridesView::of(overrides, file, &effective, NOW)
 }
 
 #[test]

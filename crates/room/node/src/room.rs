@@ -47,7 +47,7 @@ use crate::stores::{Ledgers, Stores};
 pub use leave::Leave;
 pub use overrides::RoomCommandError;
 use shared_sync::{Joined, Place, Rounds};
-pub use stats::RoomStats;
+pub use stats::{DataCenterOfRoom, RoomStats};
 pub use stops::CommandOutcome;
 use wall_time::in_wall_time;
 

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use crate::api_rooms::Applied;
 use crate::api_state::Inner;
-use crate::known_rooms::{From, Room, random_id};
+use crate::known_rooms::{From, Room, hidden_values, random_id};
 
 /// Key of a name in `[[room]]` and `[[room.event]]`.
 const NAME: &str = "name";
@@ -45,6 +45,9 @@ pub(crate) struct RoomDocument {
     rules: Vec<RuleBody>,
     /// Reasons why the room is not served at this node; empty if it is.
     pub(crate) problems: Vec<String>,
+    /// Values that have no effect, because an operator set others: a sentence for each.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) messages: Vec<String>,
     /// Nodes that serve a change, after a change.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) applied: Option<Applied>,
@@ -122,6 +125,7 @@ impl RoomDocument {
             description: rule.description,
             enabled: rule.enabled,
         };
+        let hidden = hidden_values(inner, room).into_iter();
         let left_out = inner.api_rooms.left_out(&room.id);
         let problems = left_out
             .map(|left_out| left_out.problems)
@@ -143,6 +147,7 @@ impl RoomDocument {
                 .collect(),
             rules: content.rules.into_iter().map(rule).collect(),
             problems: problems.iter().map(ToString::to_string).collect(),
+            messages: hidden.map(|value| value.sentence).collect(),
             applied: None,
         }
     }

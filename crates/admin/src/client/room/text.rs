@@ -48,9 +48,28 @@ fn held(shown: &RoomOverridesView) -> String {
     text
 }
 
+/// Formats the end of an override; empty if it does not end by itself.
+fn until(shown: &RoomOverridesView, key: &str) -> String {
+    let Some(set) = shown.set.get(key) else {
+        return String::new();
+    };
+    match (&set.until, &set.event) {
+        (Some(until), Some(event)) => {
+            let (until, event) = (printable(until), printable(event));
+            format!(" until {until}, the end of event {event}")
+        }
+        (Some(until), None) => format!(" until {}", printable(until)),
+        (None, Some(event)) => format!(" until the end of event {}", printable(event)),
+        (None, None) => String::new(),
+    }
+}
+
 fn paused(shown: &RoomOverridesView) -> String {
     match &shown.paused {
-        Some(pause) => format!("PAUSED since {}", printable(&pause.since)),
+        Some(pause) => {
+            let since = printable(&pause.since);
+            format!("PAUSED since {since}{}", until(shown, "pause"))
+        }
         None => "not paused".to_owned(),
     }
 }
@@ -63,14 +82,16 @@ pub(super) fn short(shown: &RoomOverridesView) -> String {
         None => text.push_str(&held(shown)),
     }
     if let Some(message) = &shown.message {
-        writeln!(text, "on the page: {}", printable(message)).expect(STRING);
+        let until = until(shown, "message");
+        writeln!(text, "on the page{until}: {}", printable(message)).expect(STRING);
     }
     let set: Vec<String> = shown
         .overrides()
         .map(|(key, value)| {
             format!(
-                "{key}={} (file: {})",
+                "{key}={}{} (file: {})",
                 plain(&value.value),
+                until(shown, key),
                 plain(&value.file)
             )
         })
@@ -88,6 +109,9 @@ pub(super) fn short(shown: &RoomOverridesView) -> String {
         writeln!(text, "set by an operator: {}", set.join(", ")).expect(STRING);
     } else if of_event.is_empty() {
         text.push_str("all values are the file's\n");
+    }
+    for warning in &shown.warnings {
+        writeln!(text, "WARNING: {}", printable(warning)).expect(STRING);
     }
     for problem in &shown.ignored {
         writeln!(text, "DOES NOT APPLY: {}", printable(problem)).expect(STRING);
@@ -167,6 +191,9 @@ pub(super) fn room(room: &RoomDocument) -> String {
     }
     if let Some(applied) = &room.applied {
         text.push_str(&in_force_at(applied));
+    }
+    for message in &room.messages {
+        writeln!(text, "HIDDEN: {}", printable(message)).expect(STRING);
     }
     for problem in &room.problems {
         writeln!(text, "NOT SERVED: {}", printable(problem)).expect(STRING);

@@ -107,6 +107,7 @@ impl RoomHandle {
                 &settings.evaluation.overrides,
                 &settings.file,
                 &settings.evaluation.effective,
+                events::clocks(&*self.shared.clock).wall,
             )
         }
     }
@@ -118,7 +119,7 @@ impl RoomHandle {
         let settings = self.settings.load();
         let overrides = &settings.evaluation.overrides;
         let then = anteroom_config::effective(&settings.file, overrides, at);
-        RoomOverridesView::of(overrides, &settings.file, &then)
+        RoomOverridesView::of(overrides, &settings.file, &then, at)
     }
 
     /// Returns the overrides in the store, as far as this node knows.

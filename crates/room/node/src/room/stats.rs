@@ -12,6 +12,7 @@ use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_room::watermark::Watermark;
 use anteroom_store::wire::state::{self, StateFacts};
 pub(super) use history::History;
+pub use history::DataCenterOfRoom;
 
 use super::RoomHandle;
 

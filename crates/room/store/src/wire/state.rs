@@ -174,6 +174,10 @@ pub struct RoomState {
     /// Keys that an operator has set over the file, and the file's values.
     #[serde(default)]
     pub overrides: BTreeMap<String, ValueView>,
+    /// Values of the next event that have no effect, because an operator set others that do not end
+    /// before it: a sentence for each, from an hour before the event.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Version of the overrides: the number of changes so far.
     #[serde(default)]
     pub override_version: u64,
@@ -291,6 +295,7 @@ impl From<&StateFacts> for RoomState {
                 .overrides()
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect(),
+            warnings: shown.warnings.clone(),
             override_version: shown.version,
             held_commands: shown.held.clone(),
             is_root_store_unavailable: facts.is_root_store_unavailable,
