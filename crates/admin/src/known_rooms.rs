@@ -238,15 +238,29 @@ fn zone_site(file: &Config, config: Option<&RoomConfig>, room: &ApiRoom) -> Stri
 
 /// Returns the room that the same token has made a moment ago from the same body.
 pub(crate) fn repeated(record: &ApiRooms, room: &ApiRoom, at: u64) -> Option<RoomId> {
+    let wanted = without_times(room);
     let is_same = |(_, entry, known): &(&str, &ApiRoomEntry, &ApiRoom)| {
-        let same = ApiRoom {
-            created_at: known.created_at,
-            ..room.clone()
-        };
-        entry.rev == 1 && at.saturating_sub(entry.at) < REPEATED_WITHIN_MS && **known == same
+        let is_new = entry.rev == 1 && at.saturating_sub(entry.at) < REPEATED_WITHIN_MS;
+        is_new && without_times(known) == wanted
     };
     let (id, ..) = record.present().into_iter().find(is_same)?;
     RoomId::new(id)
+}
+
+/// Returns a room without what differs if it is made twice from the same body.
+fn without_times(room: &ApiRoom) -> ApiRoom {
+    let mut room = room.clone();
+    room.created_at = 0;
+    for event in &mut room.events {
+        event.id.clear();
+        event.created_at = 0;
+        event.modified_at = 0;
+    }
+    for rule in &mut room.rules {
+        rule.id.clear();
+        rule.modified_at = 0;
+    }
+    room
 }
 
 /// Change of a room of the API.

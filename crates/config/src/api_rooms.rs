@@ -101,7 +101,7 @@ pub struct ApiRoom {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiEvent {
-    /// Random id.
+    /// Id, which no other event has.
     pub id: String,
     /// Time of its creation, in Unix milliseconds by the store's clock.
     pub created_at: u64,
@@ -121,7 +121,7 @@ pub struct ApiEvent {
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiRule {
-    /// Random id.
+    /// Id, which no other rule has.
     pub id: String,
     /// Number of changes.
     pub version: u64,

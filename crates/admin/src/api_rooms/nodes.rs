@@ -211,7 +211,8 @@ impl LiveApiRooms {
                 Some(note) => (note.data_center, note.program, note.serves),
                 None => (None, None, None),
             };
-            let has_newest = |serves: &Served| state.is_some_and(|state| serves.has(&[], state, at));
+            let has_newest =
+                |serves: &Served| state.is_some_and(|state| serves.has(&[], state, at));
             NodeState {
                 name: note.name,
                 is_this: false,

@@ -147,7 +147,7 @@ pub(crate) async fn show_data_centers(
             });
         }
     }
-    let here = inner.api_rooms.file().server.data_center.clone();
+    let here = inner.node.data_center().to_owned();
     // One without a room is one, too.
     found.entry(here.clone()).or_default();
     let data_centers = found.into_iter().map(|(name, rooms)| DataCenterState {

@@ -109,7 +109,11 @@ async fn create(call: &Call<'_>, room: &Room) -> Answer {
         Ok(next)
     };
     let changed = change_room(call, room, "event create", &prefix, edit).await?;
-    shown(&changed, &event.id, with_hidden(call, room, &event, found.messages))
+    shown(
+        &changed,
+        &event.id,
+        with_hidden(call, room, &event, found.messages),
+    )
 }
 
 /// Adds the values of an event that have no effect, because an operator has set others.
@@ -192,7 +196,11 @@ pub(super) async fn one(call: &Call<'_>, room: &Room, id: &str) -> Answer {
     };
     let changed = change_room(call, room, "event edit", &prefix, edit).await?;
     let (event, _) = change(&before);
-    shown(&changed, id, with_hidden(call, room, &event, found.messages))
+    shown(
+        &changed,
+        id,
+        with_hidden(call, room, &event, found.messages),
+    )
 }
 
 /// Returns an event with the values that it has of its room.

@@ -4,6 +4,7 @@
 mod bench;
 mod client;
 mod commands;
+mod deployment;
 mod document;
 mod exposition;
 mod health;

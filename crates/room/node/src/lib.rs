@@ -18,7 +18,5 @@ pub use clock::{HandClock, NodeClock, RoomClock, SystemWallClock, WallClock};
 pub use clock_watch::{ClockDifference, ClockWatch, OtherOwner};
 pub use node::{Node, NodeSettings, StartError};
 pub use outcome::{Arrival, BegunDecision, Look, OpenedTicket, Outcome, Pass};
-pub use room::{
-    CommandOutcome, DataCenterOfRoom, Leave, RoomCommandError, RoomHandle, RoomStats,
-};
+pub use room::{CommandOutcome, DataCenterOfRoom, Leave, RoomCommandError, RoomHandle, RoomStats};
 pub use stores::Stores;

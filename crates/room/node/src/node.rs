@@ -192,6 +192,12 @@ impl Node {
         &self.shared.clocks
     }
 
+    /// Returns the name of the data center of this node.
+    #[must_use]
+    pub fn data_center(&self) -> &str {
+        &self.shared.data_center
+    }
+
     /// Returns the clock of the node.
     #[must_use]
     pub fn clock(&self) -> &dyn NodeClock {

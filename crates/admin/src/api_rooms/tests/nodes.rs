@@ -33,6 +33,27 @@ async fn a_writer_waits_until_all_live_nodes_serve_its_change() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn each_node_lists_all_live_nodes() {
+    let (clock, _, [one, other]) = two_nodes();
+    other.rooms.read().await;
+    write(&one.rooms, "a", Some(room("a", "/a", "")), true)
+        .await
+        .unwrap();
+    let found = one.rooms.nodes().await.unwrap();
+    let facts: Vec<_> = found
+        .iter()
+        .map(|node| (node.is_this, node.serves_newest))
+        .collect();
+    assert_eq!(facts, [(true, true), (false, false)]);
+    other.rooms.read().await;
+    let found = one.rooms.nodes().await.unwrap();
+    assert!(found.iter().all(|node| node.serves_newest), "{found:?}");
+    assert_eq!(found[1].data_center.as_deref(), Some("local"));
+    clock.advance(DurationMs(15_000));
+    assert_eq!(one.rooms.nodes().await.unwrap().len(), 1);
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_node_that_is_silent_for_15_s_is_no_live_node() {
     let (clock, _, [one, other]) = two_nodes();
     other.rooms.read().await;

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use crate::api_rooms::Applied;
 use crate::api_state::Inner;
-use crate::known_rooms::{From, Room, hidden_values, random_id};
+use crate::known_rooms::{From, Room, hidden_values, id_of};
 
 /// Key of a name in `[[room]]` and `[[room.event]]`.
 const NAME: &str = "name";
@@ -184,7 +184,8 @@ impl RoomBody {
         if let Some(rules) = &self.rules {
             next.rules = rules
                 .iter()
-                .map(|rule| written_rule(room, rule, at))
+                .enumerate()
+                .map(|(index, rule)| written_rule(room, (index, rule), at))
                 .collect();
         }
         next
@@ -219,7 +220,11 @@ pub(super) fn written_event(room: &ApiRoom, values: &Map<String, Value>, at: u64
             ..known.clone()
         },
         None => ApiEvent {
-            id: random_id().unwrap_or_default(),
+            // No other event of this name is made at this time.
+            id: id_of(
+                "event",
+                &format!("{at} {}", name_of(&values).unwrap_or_default()),
+            ),
             created_at: at,
             modified_at: at,
             values,
@@ -228,8 +233,8 @@ pub(super) fn written_event(room: &ApiRoom, values: &Map<String, Value>, at: u64
     }
 }
 
-/// Returns a rule: the known one with this expression, or a new one.
-fn written_rule(room: &ApiRoom, rule: &RuleBody, at: u64) -> ApiRule {
+/// Returns a rule, which is at `index`: the known one with this expression, or a new one.
+fn written_rule(room: &ApiRoom, (index, rule): (usize, &RuleBody), at: u64) -> ApiRule {
     let known = room
         .rules
         .iter()
@@ -240,7 +245,7 @@ fn written_rule(room: &ApiRoom, rule: &RuleBody, at: u64) -> ApiRule {
         return known.clone();
     }
     let base = known.cloned().unwrap_or_else(|| ApiRule {
-        id: random_id().unwrap_or_default(),
+        id: id_of("rule", &format!("{at} {index} {}", rule.expression)),
         ..ApiRule::default()
     });
     ApiRule {
@@ -250,5 +255,56 @@ fn written_rule(room: &ApiRoom, rule: &RuleBody, at: u64) -> ApiRule {
         description: rule.description.clone(),
         enabled: rule.enabled,
         ..base
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use anteroom_config::api_rooms::{ApiRoomEntry, ApiRooms};
+    use serde_json::json;
+
+    use super::*;
+    use crate::known_rooms::repeated;
+
+    fn made(body: &Value, at: u64) -> ApiRoom {
+        let body: RoomBody = serde_json::from_value(body.clone()).unwrap();
+        body.written_to(&ApiRoom::default(), at)
+    }
+
+    #[test]
+    fn a_room_that_is_made_twice_from_one_body_is_one_room() {
+        let body = json!({
+            "values": { "name": "a" },
+            "events": [{ "name": "sale" }, { "name": "other" }],
+            "rules": [{ "expression": "true" }, { "expression": "true" }],
+        });
+        let first = made(&body, 1_000);
+        let ids: Vec<&str> = first
+            .events
+            .iter()
+            .map(|event| &*event.id)
+            .chain(first.rules.iter().map(|rule| &*rule.id))
+            .collect();
+        assert!(ids.iter().all(|id| id.len() == 32), "{ids:?}");
+        assert!(
+            ids.iter().enumerate().all(|(i, id)| !ids[..i].contains(id)),
+            "{ids:?}"
+        );
+        let entry = ApiRoomEntry {
+            rev: 1,
+            at: 1_000,
+            room: Some(first),
+            others: Map::default(),
+        };
+        let record = ApiRooms {
+            rooms: [("0123456789abcdef0123456789abcdef".to_owned(), entry)].into(),
+            ..ApiRooms::default()
+        };
+        let found = |body: &Value, at| repeated(&record, &made(body, at), at).is_some();
+        assert!(found(&body, 60_999));
+        assert!(!found(&body, 61_000));
+        let mut other = body.clone();
+        other["rules"][0]["enabled"] = json!(false);
+        assert!(!found(&other, 2_000));
     }
 }

@@ -153,6 +153,46 @@ async fn a_command_applies_at_once_and_its_source_is_shown() {
 }
 
 #[tokio::test]
+async fn an_override_ends_by_itself_and_shows_who_set_it() {
+    let bench = Bench::new().await;
+    let until = "2023-09-11T11:50:54.000Z";
+    let body = json!({ "total_active_users": 300, "until": until });
+    let shown = send(&bench, "set", body).await;
+    let set = json!({
+        "by": "test",
+        "at": "2023-09-11T11:45:54.000Z",
+        "until": until,
+        "event": null,
+    });
+    assert_eq!(shown["set"]["total_active_users"], set);
+    let total = async || {
+        let settings = "/api/v1/rooms/shop/settings";
+        let shown = bench.get_as_operator(settings).await.json();
+        (
+            shown["values"]["total_active_users"]["value"].clone(),
+            shown,
+        )
+    };
+    assert_eq!(total().await.0, 300);
+    bench.clock.advance(DurationMs(300_000));
+    bench
+        .until(|room| room.config().rules.limits.total_active_users == 200)
+        .await;
+    let (value, shown) = total().await;
+    assert_eq!((value, &shown["set"]), (json!(200), &json!(null)));
+    let body = json!({ "message": "Soon", "until": "tomorrow" }).to_string();
+    let refused = bench.post("/api/v1/rooms/shop/pause", &body).await;
+    assert_eq!(refused.status, 422);
+    let problem = &refused.json()["problems"][0];
+    assert_eq!(problem["pointer"], "/until");
+    assert!(
+        problem["message"].as_str().unwrap().contains("event_end"),
+        "{problem}"
+    );
+    bench.stop().await;
+}
+
+#[tokio::test]
 async fn all_mistakes_are_reported_together_and_nothing_changes() {
     let bench = Bench::new().await;
     let body = json!({ "total_active_users": 0, "new_users_per_minute": 50, "draw": true });

@@ -11,8 +11,8 @@ use anteroom_room::sync::Snapshot;
 use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_room::watermark::Watermark;
 use anteroom_store::wire::state::{self, StateFacts};
-pub(super) use history::History;
 pub use history::DataCenterOfRoom;
+pub(super) use history::History;
 
 use super::RoomHandle;
 
