@@ -42,8 +42,8 @@ pub struct RoomOverrides {
     /// Message on the page and in JSON; a pause has its own.
     #[serde(default)]
     pub message: Option<String>,
-    /// Who set each override, and when it ends: by key, `message` or `pause`. What was set before
-    /// this was recorded has none.
+    /// Operators who set each override, and its end: by key, `message` or `pause`. What was set
+    /// before this was recorded has none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set_by: BTreeMap<String, SetBy>,
     /// Times of the newest commands about each subject that a node may keep on its own.

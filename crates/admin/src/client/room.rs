@@ -227,8 +227,8 @@ enum RoomCommand {
 /// Content of a room of the API.
 #[derive(Args, Clone, Debug)]
 struct ContentOptions {
-    /// Keys and values of `[[room]]` as in the file, without quotes; lists and tables as JSON. Write
-    /// `none` to return to the default of a key
+    /// Keys and values of `[[room]]` as in the file, without quotes; lists and tables as JSON.
+    /// Write `none` to return to the default of a key
     #[arg(value_name = "KEY=VALUE")]
     values: Vec<String>,
     /// Site that serves the room [default: the one that serves its host]

@@ -1,4 +1,4 @@
-//! Who set an override, when, and when it ends.
+//! Ends of overrides, and the operators who set them.
 //!
 //! An override ends at a time, with an event, or never. An ended one has no effect, and the next
 //! change of the room removes it. A value or message that is set during an event ends with the
@@ -30,7 +30,7 @@ const REPORTED_AHEAD: DurationMs = DurationMs::from_secs(3_600);
 #[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum Until {
-    /// It does not end.
+    /// No end.
     Never,
     /// Time, by the wall clock.
     At(Timestamp),
@@ -77,7 +77,7 @@ impl fmt::Display for Until {
     }
 }
 
-/// Who set an override, when, and when it ends.
+/// Operator who set an override, with its time and its end.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
 pub struct SetBy {
     /// Operator: the name given, or else that of the token.

@@ -30,7 +30,7 @@ pub struct RoomOverridesView {
     pub message: Option<String>,
     /// The values of all keys that can be changed while the room runs.
     pub values: BTreeMap<String, ValueView>,
-    /// Who set each override, and when it ends: by key, `message` or `pause`.
+    /// Operators who set each override, and its end: by key, `message` or `pause`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub set: BTreeMap<String, SetView>,
     /// Values of the next event that have no effect, because an operator set others that do not end
@@ -81,7 +81,7 @@ pub struct PauseView {
     pub message: Option<String>,
 }
 
-/// Who set an override, and when it ends.
+/// Operator who set an override, with its time and its end.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize, utoipa::ToSchema)]
 pub struct SetView {
     /// Operator.

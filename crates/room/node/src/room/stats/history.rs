@@ -23,7 +23,7 @@ const TIMEOUT: Duration = Duration::from_millis(800);
 #[derive(Default)]
 pub(in crate::room) struct History(Mutex<Option<(Instant, RootFacts)>>);
 
-/// What the root ledger says about data centers.
+/// Facts about data centers in the root ledger.
 #[derive(Clone)]
 struct RootFacts {
     minutes: Vec<MinuteTraffic>,
