@@ -101,7 +101,7 @@ impl RoomOverrides {
         now: Timestamp,
     ) -> Result<Self, Problems> {
         let present = self.in_effect(file, now);
-        let mut next = RoomOverrides::clone(&present);
+        let mut next = Self::clone(&present);
         next.apply(command, file, now)?;
         next.check(&present, command, file, now)?;
         next.note_setters(&present, command, file, (who, now));
