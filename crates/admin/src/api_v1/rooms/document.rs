@@ -303,7 +303,7 @@ mod tests {
         let found = |body: &Value, at| repeated(&record, &made(body, at), at).is_some();
         assert!(found(&body, 60_999));
         assert!(!found(&body, 61_000));
-        let mut other = body.clone();
+        let mut other = body;
         other["rules"][0]["enabled"] = json!(false);
         assert!(!found(&other, 2_000));
     }
