@@ -121,6 +121,12 @@ impl Room {
         if is_new {
             self.newest.forget(ticket.visitor);
             self.counters.revoked += 1;
+            self.figures.at(now).revoked += 1;
+            if let Some(ends_at) = own_end.max(newest) {
+                let accepted_at = ticket.accepted_at.unwrap_or(now);
+                self.figures
+                    .move_session(accepted_at, Some(ends_at), now, now);
+            }
             self.demand.note_change();
         }
         self.assert_sound();
