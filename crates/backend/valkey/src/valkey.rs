@@ -4,12 +4,13 @@ use std::fmt;
 
 use anteroom_config::ValkeyAddress;
 use anteroom_store::{
-    BoxFuture, CounterName, Expected, LeftChanges, LeftRequest, Loaded, RecordKey, Store,
-    StoreError, Swap,
+    BoxFuture, CounterName, Expected, HistoryBound, HistoryName, HistoryRow, HistoryRows,
+    HistorySpan, LeftChanges, LeftRequest, Loaded, RecordKey, Store, StoreError, Swap,
 };
 
 use crate::access::SetupError;
 use crate::health::{self, Findings};
+use crate::history::HistoryScripts;
 use crate::keys::Keys;
 use crate::route::Route;
 use crate::script::{KeysWithLeft, Scripts};
@@ -33,6 +34,7 @@ pub struct Valkey {
     route: Route,
     keys: Keys,
     scripts: Scripts,
+    history: HistoryScripts,
     /// Name of the store, without secrets.
     store_name: String,
 }
@@ -48,6 +50,7 @@ impl Valkey {
             route: Route::new(address)?,
             keys: Keys::new(prefix),
             scripts: Scripts::new(),
+            history: HistoryScripts::new(),
             store_name: address.to_string(),
         })
     }
@@ -154,6 +157,28 @@ impl Store for Valkey {
                 .await;
             taken
                 .map_err(|failure| failure.into_store_error("take a number from", &self.store_name))
+        })
+    }
+
+    fn put_history<'a>(
+        &'a self,
+        rows: &'a [HistoryRows],
+        bound: HistoryBound,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let put = self.history.put(&self.route, &self.keys, rows, bound).await;
+            put.map_err(|failure| failure.into_store_error("write to", &self.store_name))
+        })
+    }
+
+    fn history<'a>(
+        &'a self,
+        name: &'a HistoryName,
+        span: HistorySpan,
+    ) -> BoxFuture<'a, Result<Vec<HistoryRow>, StoreError>> {
+        Box::pin(async move {
+            let found = self.history.load(&self.route, &self.keys, name, span).await;
+            found.map_err(|failure| failure.into_store_error("read from", &self.store_name))
         })
     }
 

@@ -9,6 +9,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::history::{
+    HistoryBound, HistoryName, HistoryRow, HistoryRows, HistorySpan, HistoryTable,
+};
 use crate::store::{
     BoxFuture, Clock, CounterName, Durability, Expected, Identity, LEFT_FOR, LEFT_MAX, LeftChanges,
     LeftId, LeftRequest, Loaded, Record, RecordKey, RecordVersion, Store, StoreError, Swap,
@@ -35,6 +38,7 @@ struct State {
     records: BTreeMap<RecordKey, Record>,
     numbers: BTreeMap<CounterName, u64>,
     left: BTreeMap<RecordKey, Inbox>,
+    history: HistoryTable,
 }
 
 /// Requests that are left beside one record.
@@ -258,6 +262,22 @@ impl Store for Memory {
             *next += 1;
             *next - 1
         }))
+    }
+
+    fn put_history<'a>(
+        &'a self,
+        rows: &'a [HistoryRows],
+        bound: HistoryBound,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(self.request(move |state| state.history.put(rows, bound)))
+    }
+
+    fn history<'a>(
+        &'a self,
+        name: &'a HistoryName,
+        span: HistorySpan,
+    ) -> BoxFuture<'a, Result<Vec<HistoryRow>, StoreError>> {
+        Box::pin(self.request(move |state| state.history.read(name, span)))
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

@@ -20,6 +20,7 @@ async fn one_server_is_a_store() {
     let store = store(&single(server.port()));
     conformance::check(&store).await.unwrap();
     conformance::check_left_requests(&store).await.unwrap();
+    conformance::check_history(&store).await.unwrap();
 }
 
 #[tokio::test]
@@ -39,6 +40,7 @@ async fn a_server_that_grants_only_the_required_rights_is_a_store() {
     let store = store(&address);
     conformance::check(&store).await.unwrap();
     conformance::check_left_requests(&store).await.unwrap();
+    conformance::check_history(&store).await.unwrap();
     let found = store.check().await.unwrap();
     assert_eq!(found.warnings().count(), 0, "{found}");
 }
@@ -62,6 +64,7 @@ async fn a_cluster_is_a_store() {
     let store = store(&cluster(servers.servers()[0].port()));
     conformance::check(&store).await.unwrap();
     conformance::check_left_requests(&store).await.unwrap();
+    conformance::check_history(&store).await.unwrap();
     // Enough rooms for every server to have some.
     for room in 0..40 {
         let key = RecordKey(format!("room-{room}/world"));

@@ -33,6 +33,11 @@ async fn a_store_in_memory_keeps_left_requests() {
     conformance::check_left_requests(&memory()).await.unwrap();
 }
 
+#[tokio::test]
+async fn a_store_in_memory_keeps_histories() {
+    conformance::check_history(&memory()).await.unwrap();
+}
+
 #[tokio::test(start_paused = true)]
 async fn left_requests_expire() {
     let (store, key) = (memory(), key());
