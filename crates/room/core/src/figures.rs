@@ -43,7 +43,7 @@ pub struct MinuteFigures {
     pub rejected: u64,
     /// Sessions that the origin ended.
     pub revoked: u64,
-    /// How the first announced waits came true.
+    /// First announced waits, by how they came true.
     pub announced: AnnouncedWaits,
     /// Times waited by admitted visitors who waited: from arrival to admission.
     pub waits: Histogram,
@@ -71,7 +71,7 @@ pub struct AnnouncedWaits {
     pub left_unannounced: i64,
 }
 
-/// How an announced wait came true for an admitted visitor.
+/// Result of an announced wait for an admitted visitor.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum CameTrue {
     Right,
@@ -79,7 +79,7 @@ pub(crate) enum CameTrue {
     Late,
 }
 
-/// Time of admission as a visitor was told it first.
+/// First announcement to a waiting visitor.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FirstAnnouncement {
     announced_at: Timestamp,
@@ -279,8 +279,8 @@ mod tests {
         taken[0]
     }
 
-    /// Visitor who is overdue at that time and was told 100 s when it came.
-    fn told(seconds: u64) -> Option<WaitEnd> {
+    /// Visitor who is overdue at that time, after an announcement of 100 s when it came.
+    fn announced(seconds: u64) -> Option<WaitEnd> {
         let after = |secs| AfterArrival(NonZeroU32::new(secs).unwrap());
         let announced = Announced {
             first: Some(Promise {
@@ -295,7 +295,7 @@ mod tests {
         })
     }
 
-    fn untold(seconds: u64) -> Option<WaitEnd> {
+    fn unannounced(seconds: u64) -> Option<WaitEnd> {
         Some(WaitEnd {
             at: at(seconds),
             announced: None,
@@ -329,32 +329,32 @@ mod tests {
     #[test]
     fn a_visitor_who_refreshes_has_not_left() {
         let mut figures = Figures::new(START);
-        figures.move_wait(None, untold(20), at(10));
-        figures.move_wait(untold(20), untold(80), at(19));
+        figures.move_wait(None, unannounced(20), at(10));
+        figures.move_wait(unannounced(20), unannounced(80), at(19));
         assert_eq!(left(&finished(&mut figures, 60)), [0; 3]);
-        figures.move_wait(untold(80), None, at(79));
+        figures.move_wait(unannounced(80), None, at(79));
         assert_eq!(left(&finished(&mut figures, 120)), [0; 3]);
     }
 
     #[test]
-    fn one_who_leaves_counts_when_it_is_overdue_and_by_what_it_was_told() {
+    fn one_who_leaves_counts_when_it_is_overdue_and_by_its_announcement() {
         let mut figures = Figures::new(START);
-        figures.move_wait(None, untold(20), at(10));
+        figures.move_wait(None, unannounced(20), at(10));
         // The range of 100 s ends after 150 s, and it was announced at 1 s.
-        figures.move_wait(None, told(61), at(10));
+        figures.move_wait(None, announced(61), at(10));
         assert_eq!(left(&finished(&mut figures, 60)), [0, 0, 1]);
         assert_eq!(left(&finished(&mut figures, 120)), [1, 0, 0]);
-        figures.move_wait(None, told(151), at(140));
-        figures.move_wait(None, told(152), at(140));
+        figures.move_wait(None, announced(151), at(140));
+        figures.move_wait(None, announced(152), at(140));
         assert_eq!(left(&finished(&mut figures, 180)), [1, 1, 0]);
     }
 
     #[test]
     fn one_who_comes_back_late_is_subtracted_again() {
         let mut figures = Figures::new(START);
-        figures.move_wait(None, untold(20), at(10));
+        figures.move_wait(None, unannounced(20), at(10));
         assert_eq!(left(&finished(&mut figures, 60)), [0, 0, 1]);
-        figures.move_wait(untold(20), untold(200), at(130));
+        figures.move_wait(unannounced(20), unannounced(200), at(130));
         let taken = figures.take_finished(at(180));
         let sums = taken.iter().map(left);
         let sum = sums.fold([0; 3], |sum, left| [0, 1, 2].map(|at| sum[at] + left[at]));

@@ -84,11 +84,7 @@ impl Room {
         } else {
             Announced::default()
         };
-        if let Some(at) = counted_until.filter(|_| !self.has_left) {
-            let announced = FirstAnnouncement::of(&announced, arrived_at);
-            let next = WaitEnd { at, announced };
-            self.figures.move_wait(wait_end, Some(next), now);
-        }
+        self.note_wait(wait_end, counted_until, (&announced, arrived_at), now);
         let known_ahead = announced.position.map(|position| position.get() - 1);
         let admission = announced.admission.map(|after| after.time(arrived_at));
         let wait = if is_counted && has_order {
@@ -149,6 +145,21 @@ impl Room {
             at: self.waiting.newest_end(ticket)?,
             announced: FirstAnnouncement::of(&ticket.announced, ticket.bucket),
         })
+    }
+
+    /// Notes when a visitor counts as gone that waits until then, after another such time before.
+    fn note_wait(
+        &mut self,
+        before: Option<WaitEnd>,
+        until: Option<Timestamp>,
+        (announced, arrived_at): (&Announced, Timestamp),
+        now: Timestamp,
+    ) {
+        if let Some(at) = until.filter(|_| !self.has_left) {
+            let announced = FirstAnnouncement::of(announced, arrived_at);
+            let after = WaitEnd { at, announced };
+            self.figures.move_wait(before, Some(after), now);
+        }
     }
 
     /// Counts a visitor who refreshes after this interval. Returns the end of its count.
