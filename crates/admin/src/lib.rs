@@ -19,6 +19,7 @@ mod extras;
 mod found_visitors;
 mod guard;
 mod health;
+pub mod history;
 mod hosts;
 mod limits;
 mod metrics;
