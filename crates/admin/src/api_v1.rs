@@ -5,6 +5,7 @@
 //! description is not served, and a test compares the document with the one in the docs. Unknown
 //! fields are mistakes here.
 
+mod history;
 mod limits;
 mod pointer;
 mod process;
@@ -25,6 +26,7 @@ use utoipa_axum::routes;
 
 use crate::api_state::Inner;
 
+pub(crate) use history::HistoryBody;
 pub(crate) use pointer::pointer;
 pub(crate) use rooms::document::{RoomDocument, RoomDocuments};
 
@@ -45,6 +47,7 @@ const TOKEN: &str = "token";
     modifiers(&Tokens),
     tags(
         (name = "state", description = "What happens now"),
+        (name = "history", description = "What happened: points over time, and reports"),
         (name = "rooms", description = "Rooms and their events: what the file or the API says"),
         (name = "overrides", description = "What operators set while a room runs"),
         (name = "limits", description = "Overrides of single clients of rate limits"),
@@ -102,6 +105,8 @@ fn described() -> OpenApiRouter<Arc<Inner>> {
             rooms::transfer::import_rooms
         ))
         .routes(routes!(states::show_room_state))
+        .routes(routes!(history::show_history))
+        .routes(routes!(history::show_report))
         .routes(routes!(room_commands::show_settings))
         .routes(routes!(room_commands::show_room_log))
         .routes(routes!(room_commands::find_visitor))

@@ -26,7 +26,10 @@ pub enum HistoryError {
     },
     /// The event has not begun.
     #[error("the event has not begun")]
-    NotBegun,
+    NotBegun {
+        /// Begin of its prequeue.
+        begins_at: Timestamp,
+    },
     /// The store cannot be read.
     #[error("cannot read the history")]
     Store(#[source] StoreError),
@@ -110,7 +113,7 @@ fn span_of(room: &RoomHandle, name: &str) -> Result<(Timestamp, Timestamp), Hist
     let now = room.wall_now();
     let (from, ends_at) = (event.times.prequeue_at, event.times.ends_at);
     if from >= now {
-        return Err(HistoryError::NotBegun);
+        return Err(HistoryError::NotBegun { begins_at: from });
     }
     Ok((from, ends_at.map_or(now, |ends_at| ends_at.min(now))))
 }

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use anteroom_config::time_text::rfc3339_secs;
 use anteroom_room::histogram::Histogram;
 use anteroom_room::time::Minute;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::figures::{NodeFigures, RoomFigures, StatusClass};
 use crate::row::Row;
@@ -43,7 +44,7 @@ pub enum QueryError {
     #[error("`step` must be 1 to {STEP_MAX} minutes")]
     Step,
     /// Number of points is too large.
-    #[error("{points} points are more than {POINTS_MAX}: ask for a longer `step`")]
+    #[error("{points} points are more than {POINTS_MAX}: ask for less time or a longer step")]
     TooMany {
         /// Number of points.
         points: u64,
@@ -134,7 +135,8 @@ pub fn points(rows: &[Row], query: &Query) -> Vec<Point> {
 
 /// Point as JSON and CSV have it: flat, with percentiles instead of histograms. Times are in
 /// milliseconds. A value that is not known is missing.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct HistoryPoint {
     /// Begin, in room time: `2026-11-29T10:00:00Z`.
     pub at: String,

@@ -8,6 +8,7 @@ use anteroom_config::time_text::rfc3339_secs;
 use anteroom_room::histogram::Histogram;
 use anteroom_room::time::Minute;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::figures::StatusClass;
 use crate::points::{Point, Query};
@@ -18,7 +19,8 @@ pub use text::text;
 const LISTED_MAX: usize = 10;
 
 /// Report of a room over some time.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Report {
     /// Name of the room.
     pub room: String,
@@ -65,7 +67,8 @@ pub struct Report {
 }
 
 /// Comparison of counts with a limit.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct LimitCheck {
     /// Whether no point was above the limit; `None` if none could be checked.
     pub held: Option<bool>,
@@ -80,7 +83,8 @@ pub struct LimitCheck {
 }
 
 /// Count of a point and its limit.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct AtLimit {
     /// Begin of the point.
     pub at: String,
@@ -91,7 +95,8 @@ pub struct AtLimit {
 }
 
 /// Lengths of time, right to 10 %.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Lengths {
     /// Number of lengths.
     pub count: u64,
@@ -106,7 +111,8 @@ pub struct Lengths {
 }
 
 /// Use of the limits, in per mille, over the points in which visitors waited from begin to end.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Fill {
     /// Number of these points.
     pub points: u64,
@@ -117,7 +123,8 @@ pub struct Fill {
 }
 
 /// Announced waits, by how they came true.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Announced {
     /// Admissions within the range.
     pub right: u64,
@@ -134,7 +141,8 @@ pub struct Announced {
 }
 
 /// Responses of the origins.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Origin {
     /// Times until the heads of responses.
     pub latency: Lengths,

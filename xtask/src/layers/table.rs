@@ -371,5 +371,8 @@ pub(super) const LAYERS: &[Layer] = &[
     },
 ];
 
-/// Most crates under `crates/`: a crate exists for a boundary.
+/// Most crates under `crates/`: a crate exists for a boundary. The last one to come was
+/// `anteroom-history`, because `anteroom-admin` and `anteroom-report` both draw charts. A module in
+/// the first would bring sockets into the simulator. One in the second would bring the simulator
+/// into all programs that embed `anteroom-tower`.
 pub(super) const CRATES_MAX: usize = 26;

@@ -7,6 +7,7 @@ mod commands;
 mod document;
 mod exposition;
 mod health;
+mod history;
 mod limits;
 mod metrics;
 mod overrides;
