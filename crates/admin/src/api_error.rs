@@ -55,7 +55,8 @@ pub(crate) struct ErrorBody {
 pub(crate) struct ProblemBody {
     /// Description for people: what was found, and what is allowed.
     message: String,
-    /// JSON pointer of the field in the body; absent if the mistake is not about one.
+    /// JSON pointer of the field in the body, or of the parameter of a query: `/to`. Absent if the
+    /// mistake is about none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pointer: Option<String>,
 }

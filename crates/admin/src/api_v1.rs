@@ -6,6 +6,7 @@
 //! fields are mistakes here.
 
 mod deployment;
+mod history;
 mod limits;
 mod pointer;
 mod process;
@@ -26,6 +27,7 @@ use utoipa_axum::routes;
 
 use crate::api_state::Inner;
 
+pub(crate) use history::HistoryBody;
 pub(crate) use pointer::pointer;
 pub(crate) use rooms::document::{RoomDocument, RoomDocuments};
 
@@ -46,6 +48,7 @@ const TOKEN: &str = "token";
     modifiers(&Tokens),
     tags(
         (name = "state", description = "What happens now"),
+        (name = "history", description = "What happened: points over time, and reports"),
         (name = "rooms", description = "Rooms and their events: what the file or the API says"),
         (name = "overrides", description = "What operators set while a room runs"),
         (name = "limits", description = "Overrides of single clients of rate limits"),
@@ -106,6 +109,8 @@ fn described() -> OpenApiRouter<Arc<Inner>> {
             rooms::transfer::import_rooms
         ))
         .routes(routes!(states::show_room_state))
+        .routes(routes!(history::show_history))
+        .routes(routes!(history::show_report))
         .routes(routes!(room_commands::show_settings))
         .routes(routes!(room_commands::show_room_log))
         .routes(routes!(room_commands::find_visitor))

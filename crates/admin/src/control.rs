@@ -40,7 +40,7 @@ Anteroom admin API. Paths without a method are read with GET.
 /client/v4/...       rooms, events and rules, as Cloudflare's API for waiting rooms
 
 Probes need no token. Metrics and states need none at a loopback address. Everything else needs the
-header `Authorization: Bearer TOKEN`, as the commands `anteroom room` and `anteroom limits` send it.
+header `Authorization: Bearer TOKEN`, as the commands of operators send it.
 The role viewer may read, the role operator may set overrides, and admin may do everything.
 ";
 

@@ -20,6 +20,7 @@ mod extras;
 mod found_visitors;
 mod guard;
 mod health;
+pub mod history;
 mod hosts;
 mod known_rooms;
 mod metrics;

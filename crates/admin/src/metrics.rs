@@ -14,7 +14,7 @@ mod writer;
 use std::fmt;
 use std::sync::Arc;
 
-use anteroom_node::{ClockWatch, Node, OtherOwner};
+use anteroom_node::{ClockWatch, HistoryStats, Node, OtherOwner};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, text};
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -82,9 +82,29 @@ impl Collector for AtScrape {
             clocks.offset_seconds(),
         )?;
         write_clocks(&mut families, self.node.clock_watch())?;
+        write_history(&mut families, self.node.history_stats())?;
         rooms::write(&mut families, &self.node, clocks)?;
         others::write(&mut families, &self.extras.read())
     }
+}
+
+/// Writes counts of the rows of the history of rooms.
+fn write_history(families: &mut Families<'_>, stats: HistoryStats) -> fmt::Result {
+    families.total(
+        "history_rows",
+        "Rows of the history of rooms that the store has.",
+        stats.written,
+    )?;
+    families.total(
+        "history_rows_dropped",
+        "Rows of the history of rooms that no store took in time.",
+        stats.dropped,
+    )?;
+    families.total(
+        "history_writes_failed",
+        "Writes of the history of rooms that failed; they are repeated.",
+        stats.failed_writes,
+    )
 }
 
 /// Writes how far other clocks are ahead of this node's.

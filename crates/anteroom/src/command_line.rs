@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use anteroom_admin::client::{limits as limits_command, reload, room, status};
+use anteroom_admin::client::{history, limits as limits_command, reload, report, room, status};
 use anteroom_demo as demo;
 use anyhow::Context as _;
 use clap::{CommandFactory as _, Parser, Subcommand};
@@ -47,6 +47,10 @@ enum Command {
     Check(check::CheckOptions),
     /// Print the state of a running gateway's rooms
     Status(status::StatusOptions),
+    /// Print what happened in a room, minute by minute
+    History(history::HistoryOptions),
+    /// Print the report of an event: whether the limits held, and how long visitors waited
+    Report(report::ReportOptions),
     /// Create, show and change rooms and events of a running gateway
     Room(room::RoomOptions),
     /// Show or change the limits of single clients at a running gateway
@@ -70,6 +74,8 @@ pub fn main() -> ExitCode {
         Command::Demo(options) => block_on(show(options)),
         Command::Serve(options) => block_on(serve::run(*options, err)),
         Command::Status(options) => block_on(status::run(options, out, err)),
+        Command::History(options) => block_on(history::run(options, out, err)),
+        Command::Report(options) => block_on(report::run(options, out, err)),
         Command::Room(options) => block_on(room::run(options, out, err)),
         Command::Reload(options) => block_on(reload::run(options, out, err)),
         Command::Limits(options) => block_on(limits_command::run(options, out, err)),

@@ -51,8 +51,51 @@ pub(crate) async fn execute(
     connection: &Connection,
     command: OperatorRequest,
 ) -> anyhow::Result<OperatorReply> {
-    let token_file = &connection.token_file;
-    let token = token(token_file)?;
+    let (status, reply) = exchange(admin, connection, command).await?;
+    let reply: Value = serde_json::from_slice(&reply).context(NOT_OURS)?;
+    if status == StatusCode::ACCEPTED {
+        return Ok(OperatorReply::ThisNodeOnly(reply));
+    }
+    if status.is_success() {
+        return Ok(OperatorReply::Done(reply));
+    }
+    not_allowed(connection, status, reply).map(OperatorReply::NotAllowed)
+}
+
+/// Content that the gateway returned in the requested format.
+pub(crate) enum Content {
+    /// Bytes of the response.
+    Found(Bytes),
+    /// The request is not allowed.
+    NotAllowed(Value),
+}
+
+/// Reads a path below the prefix, which may respond with more than JSON.
+pub(crate) async fn read(
+    admin: &AdminAddress,
+    connection: &Connection,
+    path: String,
+) -> anyhow::Result<Content> {
+    let request = OperatorRequest {
+        method: Method::GET,
+        path,
+        body: None,
+    };
+    let (status, reply) = exchange(admin, connection, request).await?;
+    if status.is_success() {
+        return Ok(Content::Found(reply));
+    }
+    let reply: Value = serde_json::from_slice(&reply).context(NOT_OURS)?;
+    not_allowed(connection, status, reply).map(Content::NotAllowed)
+}
+
+/// Sends a command with the token, and returns status and body of the response.
+async fn exchange(
+    admin: &AdminAddress,
+    connection: &Connection,
+    command: OperatorRequest,
+) -> anyhow::Result<(StatusCode, Bytes)> {
+    let token = token(&connection.token_file)?;
     let request = Request::builder()
         .method(command.method)
         .uri(format!("{PREFIX}/{}", command.path))
@@ -62,25 +105,22 @@ pub(crate) async fn execute(
     let request = request
         .body(Full::new(body.unwrap_or_default()))
         .context("a token is visible ASCII")?;
-    let (status, reply) = send(admin, connection, request).await?;
-    let reply: Value = serde_json::from_slice(&reply).context(NOT_OURS)?;
-    if status == StatusCode::ACCEPTED {
-        return Ok(OperatorReply::ThisNodeOnly(reply));
-    }
-    if status.is_success() {
-        return Ok(OperatorReply::Done(reply));
-    }
+    send(admin, connection, request).await
+}
+
+/// Returns the reply to a request that is not allowed, and an error for any other failure.
+fn not_allowed(connection: &Connection, status: StatusCode, reply: Value) -> anyhow::Result<Value> {
     let is_not_allowed = status == StatusCode::UNPROCESSABLE_ENTITY
         || status == StatusCode::PRECONDITION_FAILED
         || reply["error"] == FORBIDDEN;
     if is_not_allowed {
-        return Ok(OperatorReply::NotAllowed(reply));
+        return Ok(reply);
     }
     let message = reply["message"]
         .as_str()
         .unwrap_or("the response has no message");
     if status == StatusCode::UNAUTHORIZED {
-        let file = token_file.display();
+        let file = connection.token_file.display();
         anyhow::bail!("{message}; the one in {file} is not valid there (--token-file)");
     }
     let details = |key: &str| {

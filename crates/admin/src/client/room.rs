@@ -454,13 +454,13 @@ impl RoomCommand {
 }
 
 /// Parses the name of an event. Any other text could form another path of the admin API.
-fn event_name(text: &str) -> Result<String, String> {
+pub(crate) fn event_name(text: &str) -> Result<String, String> {
     let name = EventName::new(text).map(|name| name.to_string());
     name.ok_or_else(|| "an event's name is 1 to 64 of A-Z a-z 0-9 - _".to_owned())
 }
 
 /// Parses the name of a room. Any other text could form another path of the admin API.
-fn room_name(text: &str) -> Result<RoomName, String> {
+pub(crate) fn room_name(text: &str) -> Result<RoomName, String> {
     RoomName::new(text).ok_or_else(|| "a room's name is 1 to 64 of A-Z a-z 0-9 - _".to_owned())
 }
 

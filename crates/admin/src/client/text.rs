@@ -56,15 +56,20 @@ fn line(entry: &Entry) -> String {
 
 /// Formats all problems of a rejected command, one per line.
 pub(crate) fn problems(reply: &Value) -> String {
+    let mut text = errors(reply);
+    text.push_str("nothing was changed\n");
+    text
+}
+
+/// Formats all problems of a rejected request, one per line.
+pub(crate) fn errors(reply: &Value) -> String {
     let problems = reply["problems"].as_array().cloned().unwrap_or_default();
     let lines = problems
         .iter()
         .filter_map(|problem| problem["message"].as_str());
-    let mut text: String = lines
+    lines
         .map(|line| format!("error: {}\n", printable(line)))
-        .collect();
-    text.push_str("nothing was changed\n");
-    text
+        .collect()
 }
 
 pub(crate) fn plain(value: &Value) -> String {

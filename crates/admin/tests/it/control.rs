@@ -8,6 +8,7 @@ mod deployment;
 mod document;
 mod exposition;
 mod health;
+mod history;
 mod limits;
 mod metrics;
 mod overrides;

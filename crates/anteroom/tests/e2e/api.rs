@@ -1,6 +1,7 @@
 //! Rooms that are made over the API, at two gateways on one Redis.
 
 mod commands;
+mod history;
 mod rooms;
 mod sdk;
 

@@ -7,6 +7,7 @@
 //! or replaced while no process ran is noticed ([`opening`]), and every room begins with a reserve.
 
 pub mod faults;
+mod history;
 mod journal;
 mod loss;
 mod opening;
@@ -24,9 +25,11 @@ use parking_lot::Mutex;
 use crate::data_dir::{DataDir, DataDirLock};
 use anteroom_store::is_overrides;
 use anteroom_store::{
-    BoxFuture, Clock, CounterName, Durability, Expected, Identity, Loaded, Record, RecordKey,
-    RecordVersion, Store, StoreError, Swap,
+    BoxFuture, Clock, CounterName, Durability, Expected, HistoryBound, HistoryName, HistoryRow,
+    HistoryRows, HistorySpan, Identity, Loaded, Record, RecordKey, RecordVersion, Store,
+    StoreError, Swap,
 };
+use history::HistoryFile;
 use journal::{About, Content, End, Journal, Opener, display_name};
 pub use loss::JournalLoss;
 use opening::Location;
@@ -49,6 +52,8 @@ struct Inner {
     /// blocks only one.
     operation: Arc<tokio::sync::Mutex<()>>,
     state: Mutex<State>,
+    /// History, which no operation on the journal waits for.
+    history: Arc<tokio::sync::Mutex<HistoryFile>>,
     rewritten: AtomicU64,
     /// Loss of the journal, for readers who must not wait for the disk.
     loss: Mutex<Option<JournalLoss>>,
@@ -87,7 +92,8 @@ impl Embedded {
     /// Returns the store of `dir`, which is opened with the first operation.
     #[must_use]
     pub fn new(dir: DataDir, identity: Identity, clock: Arc<dyn Clock>) -> Self {
-        Self::with_opener(dir, identity, clock, journal::open_file)
+        let openers: [Opener; 2] = [Box::new(journal::open_file), Box::new(history::open_file)];
+        Self::with_openers(dir, identity, clock, openers)
     }
 
     /// Variant of [`new`](Self::new) on files that fail on demand.
@@ -99,18 +105,16 @@ impl Embedded {
         clock: Arc<dyn Clock>,
         faults: &faults::Faults,
     ) -> Self {
-        let faults = faults.clone();
-        Self::with_opener(dir, identity, clock, move |path| faults.open(path))
+        let openers = [faults.clone(), faults.clone()];
+        let openers = openers.map(|faults| -> Opener { Box::new(move |path| faults.open(path)) });
+        Self::with_openers(dir, identity, clock, openers)
     }
 
-    fn with_opener(
+    fn with_openers(
         dir: DataDir,
         identity: Identity,
         clock: Arc<dyn Clock>,
-        opener: impl Fn(&std::path::Path) -> Result<redb::Database, redb::DatabaseError>
-        + Send
-        + Sync
-        + 'static,
+        [opener, history]: [Opener; 2],
     ) -> Self {
         let state = State {
             lock: None,
@@ -125,10 +129,11 @@ impl Embedded {
         };
         Self {
             inner: Arc::new(Inner {
+                history: Arc::new(HistoryFile::new(dir.path(), history).into()),
                 dir,
                 clock,
                 identity,
-                opener: Box::new(opener),
+                opener,
                 operation: Arc::default(),
                 state: Mutex::new(state),
                 rewritten: AtomicU64::new(0),
@@ -163,6 +168,20 @@ impl Embedded {
         });
         done.await.unwrap_or(Err(StoreError::Closed))
     }
+
+    /// Runs an operation on the history on a blocking thread, if this process has the folder.
+    async fn run_on_history<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut HistoryFile) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let inner = Arc::clone(&self.inner);
+        let mut history = Arc::clone(&inner.history).lock_owned().await;
+        let done = tokio::task::spawn_blocking(move || {
+            inner.check_lock()?;
+            work(&mut history)
+        });
+        done.await.unwrap_or(Err(StoreError::Closed))
+    }
 }
 
 impl Inner {
@@ -192,6 +211,18 @@ impl Inner {
             state.journal = Some(journal);
         }
         state.journal.as_mut().ok_or(StoreError::Closed)
+    }
+
+    /// Checks that this process has the folder. A room's first sync takes the lock.
+    fn check_lock(&self) -> Result<(), StoreError> {
+        let state = self.state.lock();
+        if state.is_closed {
+            return Err(StoreError::Closed);
+        }
+        let is_held = state.lock.as_ref().is_some_and(DataDirLock::is_in_place);
+        is_held.then_some(()).ok_or_else(|| StoreError::Held {
+            path: self.dir.journal().display().to_string(),
+        })
     }
 
     /// Returns the journal's metadata if this process's memory is newer than the disk: it has
@@ -500,8 +531,28 @@ impl Store for Embedded {
         Box::pin(self.run(move |inner, state| inner.take_number(state, &name)))
     }
 
+    fn put_history<'a>(
+        &'a self,
+        rows: &'a [HistoryRows],
+        bound: HistoryBound,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let rows = rows.to_vec();
+        Box::pin(self.run_on_history(move |history| history.put(&rows, bound)))
+    }
+
+    fn history<'a>(
+        &'a self,
+        name: &'a HistoryName,
+        span: HistorySpan,
+    ) -> BoxFuture<'a, Result<Vec<HistoryRow>, StoreError>> {
+        let name = name.clone();
+        Box::pin(self.run_on_history(move |history| history.read(&name, span)))
+    }
+
     fn close(&self) -> BoxFuture<'_, ()> {
         Box::pin(async move {
+            // Before the lock is released: the next process opens the same file.
+            self.inner.history.lock().await.close();
             let closed = self.run(|_, state| {
                 state.is_closed = true;
                 if let Some(journal) = &mut state.journal {

@@ -1,8 +1,9 @@
 //! Keys of records and counters at the server.
 //!
 //! A record has the key `{prefix}:{<room>}:<rest>`. The requests that are left beside it have the
-//! same key with `~left` at its end, and notes with `~notes`; no record has a tilde in its name. A
-//! counter has the key `{prefix}:{<room>}#<scope>:<minute>`, and the state of a limit's client
+//! same key with `~left` at its end, and notes with `~notes`. The parts of a room's history have it
+//! with `~history`. No record has a tilde in its name. A counter has the key
+//! `{prefix}:{<room>}#<scope>:<minute>`, and the state of a limit's client
 //! `{prefix}:{<limit>:<client>}`. Leases use `{prefix}:{lent~<partition>}` for the epoch of a
 //! partition and `{prefix}:{lent~<partition>}:<limit>:<client>` for the leases of a client; no room
 //! has a tilde in its name. In a cluster only the part in braces chooses the server. So all keys of
@@ -13,7 +14,7 @@ use std::borrow::Cow;
 use anteroom_limit_store::ClientKey;
 use anteroom_limit_store::lease_store::{LeaseKey, Partition};
 use anteroom_room::allocation::CounterScope;
-use anteroom_store::{CounterName, RecordKey};
+use anteroom_store::{CounterName, HistoryName, RecordKey};
 
 /// Creates keys.
 pub(crate) struct Keys {
@@ -44,6 +45,16 @@ impl Keys {
     /// Returns the key of the notes that are left beside a record.
     pub(crate) fn notes(&self, key: &RecordKey) -> String {
         format!("{}~notes", self.record(key))
+    }
+
+    /// Returns the key of the sizes of the parts of a room's history.
+    pub(crate) fn history(&self, name: &HistoryName) -> String {
+        format!("{}~history", self.record(&RecordKey(name.0.clone())))
+    }
+
+    /// Returns the key of a part of a room's history.
+    pub(crate) fn history_part(&self, name: &HistoryName, part: &str) -> String {
+        format!("{}:{part}", self.history(name))
     }
 
     pub(crate) fn client(&self, limit: &str, client: ClientKey) -> String {
@@ -135,6 +146,15 @@ mod tests {
         };
         check("shop/world", "anteroom:{shop}:world~left");
         check("shop", "anteroom:{shop}~left");
+    }
+
+    #[test]
+    fn histories_are_at_the_server_of_their_room() {
+        let keys = Keys::new("anteroom");
+        let name = HistoryName("shop/00ab".to_owned());
+        assert_eq!(keys.history(&name), "anteroom:{shop}:00ab~history");
+        let part = keys.history_part(&name, "m490754");
+        assert_eq!(part, "anteroom:{shop}:00ab~history:m490754");
     }
 
     #[test]

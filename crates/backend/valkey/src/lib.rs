@@ -19,6 +19,7 @@ mod counts;
 mod durability;
 mod failure;
 mod health;
+mod history;
 mod info;
 mod keys;
 mod lease_records;

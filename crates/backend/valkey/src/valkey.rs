@@ -5,12 +5,13 @@ use std::fmt;
 use anteroom_config::ValkeyAddress;
 use anteroom_room::time::DurationMs;
 use anteroom_store::{
-    BoxFuture, CounterName, Expected, LeftChanges, LeftRequest, Loaded, Note, RecordKey, Store,
-    StoreError, Swap,
+    BoxFuture, CounterName, Expected, HistoryBound, HistoryName, HistoryRow, HistoryRows,
+    HistorySpan, LeftChanges, LeftRequest, Loaded, Note, RecordKey, Store, StoreError, Swap,
 };
 
 use crate::access::SetupError;
 use crate::health::{self, Findings};
+use crate::history::HistoryScripts;
 use crate::keys::Keys;
 use crate::route::Route;
 use crate::script::{KeysWithLeft, Scripts};
@@ -34,6 +35,7 @@ pub struct Valkey {
     route: Route,
     keys: Keys,
     scripts: Scripts,
+    history: HistoryScripts,
     /// Name of the store, without secrets.
     store_name: String,
 }
@@ -49,6 +51,7 @@ impl Valkey {
             route: Route::new(address)?,
             keys: Keys::new(prefix),
             scripts: Scripts::new(),
+            history: HistoryScripts::new(),
             store_name: address.to_string(),
         })
     }
@@ -184,6 +187,28 @@ impl Store for Valkey {
                 .await;
             taken
                 .map_err(|failure| failure.into_store_error("take a number from", &self.store_name))
+        })
+    }
+
+    fn put_history<'a>(
+        &'a self,
+        rows: &'a [HistoryRows],
+        bound: HistoryBound,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async move {
+            let put = self.history.put(&self.route, &self.keys, rows, bound).await;
+            put.map_err(|failure| failure.into_store_error("write to", &self.store_name))
+        })
+    }
+
+    fn history<'a>(
+        &'a self,
+        name: &'a HistoryName,
+        span: HistorySpan,
+    ) -> BoxFuture<'a, Result<Vec<HistoryRow>, StoreError>> {
+        Box::pin(async move {
+            let found = self.history.load(&self.route, &self.keys, name, span).await;
+            found.map_err(|failure| failure.into_store_error("read from", &self.store_name))
         })
     }
 

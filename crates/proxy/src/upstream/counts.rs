@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
+use anteroom_room::histogram::{BUCKETS, Histogram, bucket_of};
+use anteroom_room::time::DurationMs;
 use http::StatusCode;
 
 use crate::striped_counts::StripedCounts;
@@ -12,6 +14,9 @@ use crate::upstream::outcome::Outcome;
 /// usual timeout of an origin.
 pub(crate) const CLASSES_MS: [u64; 11] =
     [1, 3, 10, 30, 100, 300, 1_000, 3_000, 10_000, 30_000, 60_000];
+
+/// Classes of statuses: 1xx to 5xx, and above as 5xx.
+pub(crate) const STATUS_CLASSES: usize = 5;
 
 /// Place of the sum after the buckets.
 const SUM: usize = CLASSES_MS.len() + 1;
@@ -31,6 +36,8 @@ pub(crate) struct Counts {
     /// Response times by bucket; the last bucket has no bound. After them, their sum in
     /// microseconds.
     times: StripedCounts<{ SUM + 1 }>,
+    /// Response times by bucket of a [`Histogram`], then responses by class of their status.
+    history: StripedCounts<{ BUCKETS + STATUS_CLASSES }>,
     /// Moving mean of recent response times, in microseconds; 0 before the first.
     recent_us: AtomicU64,
 }
@@ -39,13 +46,16 @@ impl Counts {
     /// Counts an outcome and its time.
     pub(crate) fn count(&self, outcome: Outcome, after: Duration) {
         self.outcomes[outcome.index()].fetch_add(1, Relaxed);
-        if !matches!(outcome, Outcome::Answered(_)) {
+        let Outcome::Answered(status) = outcome else {
             return;
-        }
+        };
         let at = CLASSES_MS.partition_point(|bound| Duration::from_millis(*bound) < after);
         let micros = u64::try_from(after.as_micros()).unwrap_or(u64::MAX);
         self.times.add(at, 1);
         self.times.add(SUM, micros);
+        self.history.add(bucket_of(DurationMs(micros / 1_000)), 1);
+        let class = usize::from(status.as_u16() / 100).clamp(1, STATUS_CLASSES);
+        self.history.add(BUCKETS + class - 1, 1);
         // Concurrent updates may lose one, which is acceptable for a mean.
         let next = match self.recent_us.load(Relaxed) {
             0 => micros,
@@ -57,6 +67,21 @@ impl Counts {
     /// Returns the count of an outcome; the status is ignored beyond its class.
     pub(crate) fn of(&self, outcome: Outcome) -> u64 {
         self.outcomes[outcome.index()].load(Relaxed)
+    }
+
+    /// Adds the response times to `times`, and the responses by class of their status and those
+    /// without a response to `statuses`.
+    pub(crate) fn add_to(&self, times: &mut Histogram, statuses: &mut [u64; STATUS_CLASSES + 1]) {
+        let counts = self.history.read();
+        let (buckets, classes) = counts.split_at(BUCKETS);
+        for (bucket, count) in buckets.iter().enumerate() {
+            times.change(bucket, count.cast_signed());
+        }
+        let without = self.outcomes().into_iter().skip(2).map(|(_, count)| count);
+        let counts = classes.iter().copied().chain([without.sum()]);
+        for (status, count) in statuses.iter_mut().zip(counts) {
+            *status += count;
+        }
     }
 
     /// Returns the number of responses with any status.
@@ -114,6 +139,23 @@ mod tests {
         assert_eq!(counts.sum(), Duration::from_millis(120_004));
         assert_eq!(counts.outcomes()[0], ("answered", 5));
         assert_eq!(counts.outcomes()[3], ("timed_out", 1));
+    }
+
+    #[test]
+    fn histories_have_response_times_and_statuses() {
+        let counts = Counts::default();
+        for (status, ms) in [(200, 5), (204, 7), (503, 5), (999, 1)] {
+            let status = StatusCode::from_u16(status).unwrap();
+            counts.count(Outcome::Answered(status), Duration::from_millis(ms));
+        }
+        counts.count(Outcome::TimedOut, Duration::from_secs(60));
+        let (mut times, mut statuses) = (Histogram::default(), [0; 6]);
+        counts.add_to(&mut times, &mut statuses);
+        assert_eq!(statuses, [0, 2, 0, 0, 2, 1]);
+        assert_eq!(
+            (times.total(), times.percentile(500)),
+            (4, Some(DurationMs(5)))
+        );
     }
 
     #[test]

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
+use anteroom_room::histogram::Histogram;
 use tokio::time::Instant;
 
+use crate::upstream::counts::STATUS_CLASSES;
 use crate::upstream::group::Group;
 use crate::upstream::health::Condition;
 use crate::upstream::origin::Origin;
@@ -60,6 +62,17 @@ pub struct GroupStats {
 }
 
 impl<B: RequestBody> Group<B> {
+    /// Returns the response times of all origins since the start, and the requests by class: status
+    /// 1xx to 5xx, then those without a response.
+    #[must_use]
+    pub fn responses(&self) -> (Histogram, [u64; STATUS_CLASSES + 1]) {
+        let (mut times, mut statuses) = (Histogram::default(), [0; STATUS_CLASSES + 1]);
+        for origin in self.origins() {
+            origin.counts.add_to(&mut times, &mut statuses);
+        }
+        (times, statuses)
+    }
+
     /// Returns the present stats.
     #[must_use]
     pub fn stats(&self) -> GroupStats {

@@ -26,6 +26,7 @@ use alloc::vec::Vec;
 
 use crate::allocation::{AnyAllocator, CounterKey};
 use crate::estimate::PAGE_RELOAD;
+use crate::figures::{Figures, MinuteFigures};
 use crate::hash::LotteryKey;
 use crate::id::{DataCenterId, Epoch, Incarnation, NodeId, VisitorId};
 use crate::inversion::Inversions;
@@ -250,6 +251,7 @@ pub struct Room {
     demand: Demand,
     moving: Moving,
     counters: RoomTotals,
+    figures: Figures,
 }
 
 impl Room {
@@ -297,6 +299,7 @@ impl Room {
             demand: Demand::default(),
             moving: Moving::default(),
             counters: RoomTotals::default(),
+            figures: Figures::new(now),
         }
     }
 
@@ -322,6 +325,11 @@ impl Room {
     #[must_use]
     pub fn counters(&self) -> RoomTotals {
         self.counters
+    }
+
+    /// Removes and returns the figures of the minutes that have ended, oldest first: at most four.
+    pub fn take_figures(&mut self, now: Timestamp) -> Vec<MinuteFigures> {
+        self.figures.take_finished(now)
     }
 
     /// Whether the lease may be used; without one no visitor is admitted and no session extended.

@@ -305,6 +305,17 @@ impl WaitingBook {
         until > now && ticket.counted_until.is_none_or(|written| until > written)
     }
 
+    /// Returns the newest time until which some node counted a visitor with this ticket, as far as
+    /// known, whatever became of that count; `None` if it never waited, or does not any more.
+    pub fn newest_end(&mut self, ticket: &Ticket) -> Option<Timestamp> {
+        let written = ticket.counted_until;
+        match self.entries.get_mut(ticket.visitor) {
+            Some(known) if known.state == State::Waiting => written.max(Some(known.counted_until)),
+            Some(known) => written.filter(|written| *written > known.counted_until),
+            None => written,
+        }
+    }
+
     /// Returns the time until which a visitor with this ticket is counted; in the past or now if it
     /// is not.
     fn counted_until(&mut self, ticket: &Ticket, now: Timestamp) -> Timestamp {

@@ -6,6 +6,7 @@
 mod clock;
 mod clock_watch;
 mod held_commands_file;
+mod history;
 mod node;
 mod outcome;
 mod processes;
@@ -16,6 +17,7 @@ mod stores;
 pub use anteroom_room::room::request_flow::Intent;
 pub use clock::{HandClock, NodeClock, RoomClock, SystemWallClock, WallClock};
 pub use clock_watch::{ClockDifference, ClockWatch, OtherOwner};
+pub use history::{HistoryStats, OriginCounts};
 pub use node::{Node, NodeSettings, StartError};
 pub use outcome::{Arrival, BegunDecision, Look, OpenedTicket, Outcome, Pass};
 pub use room::{CommandOutcome, DataCenterOfRoom, Leave, RoomCommandError, RoomHandle, RoomStats};

@@ -8,18 +8,20 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::held_commands_file::HeldFile;
+use crate::history::{HistoryBuffer, HistoryStats};
 use crate::processes::ProcessFile;
 use anteroom_config::{RoomConfig, RoomId, RoomName};
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::{DataCenterId, DeploymentId, NodeId};
 use anteroom_room::room::RoomIdentity;
+use anteroom_room::time::Timestamp;
 use anteroom_store::{Store, register_data_center};
 use anteroom_ticket::KeyRing;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{MissedTickBehavior, timeout};
 
 use crate::clock::{NodeClock, SLEW_PERIOD};
 use crate::clock_watch::ClockWatch;
@@ -34,6 +36,8 @@ const REGISTRATION_PAUSE: Duration = Duration::from_secs(2);
 const CLOSE_TIME_OUT: Duration = Duration::from_secs(2);
 /// Interval at which a process looks for held stops of another one on its data folder.
 const HELD_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// Interval at which a node looks for minutes that have ended, and retries a write that failed.
+const HISTORY_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Settings of a node.
 pub struct NodeSettings {
@@ -125,6 +129,7 @@ impl Node {
             random: Random::new()?,
             data_center: settings.data_center,
             clocks: Arc::default(),
+            history: HistoryBuffer::default(),
         });
         let name = shared.data_center.clone();
         let common = shared.stores.common().cloned();
@@ -144,6 +149,8 @@ impl Node {
             closing: Mutex::default(),
         });
         node.reload(settings.rooms);
+        let writing = write_history(Arc::downgrade(&node));
+        node.background.lock().push(tokio::spawn(writing));
         if let Some(folder) = folder {
             let watching = watch_held(Arc::downgrade(&node), folder);
             node.background.lock().push(tokio::spawn(watching));
@@ -329,6 +336,9 @@ impl Node {
             // A panic of a loop is logged already.
             let _ = done.await;
         }
+        // All events of this minute have happened.
+        let ends_at = self.shared.clock.now().minute().next().starts_at();
+        let _ = timeout(CLOSE_TIME_OUT, self.collect_history(ends_at)).await;
         // A disk that hangs must not keep the process from draining.
         if timeout(CLOSE_TIME_OUT, self.shared.stores.close())
             .await
@@ -336,6 +346,28 @@ impl Node {
         {
             tracing::error!("the store did not close in time: shutting down without it");
         }
+    }
+
+    /// Returns counts of the rows of history.
+    #[must_use]
+    pub fn history_stats(&self) -> HistoryStats {
+        self.shared.history.stats()
+    }
+
+    /// Collects the rows of the minutes that have ended by now, and writes them together with those
+    /// that still wait. The node does so by itself, once a second.
+    pub async fn write_history(&self) {
+        self.collect_history(self.shared.clock.now()).await;
+    }
+
+    async fn collect_history(&self, now: Timestamp) {
+        let rooms = self.rooms.load_full();
+        for room in rooms.values() {
+            room.collect_history(self.id.0, now);
+        }
+        let store = self.shared.stores.of_history();
+        let count = u64::try_from(rooms.len()).unwrap_or(u64::MAX);
+        self.shared.history.write(&**store, count).await;
     }
 
     /// Draws the id of a room's next incarnation: a room that is closed and opened again numbers
@@ -406,6 +438,17 @@ async fn watch_held(node: Weak<Node>, data_dir: PathBuf) {
                 room.check_held();
             }
         }
+    }
+}
+
+/// Writes the rows of finished minutes as long as the node exists.
+async fn write_history(node: Weak<Node>) {
+    let mut ticks = tokio::time::interval(HISTORY_CHECK_INTERVAL);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        let Some(node) = node.upgrade() else { return };
+        node.write_history().await;
     }
 }
 

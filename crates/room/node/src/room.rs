@@ -6,6 +6,7 @@
 mod event_streams;
 mod events;
 mod find;
+mod history;
 mod leave;
 mod overrides;
 mod recent_admissions;
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 use crate::held_commands_file::HeldFile;
+use crate::history::{Collector, HistoryBuffer};
 use crate::processes::ProcessFile;
 use anteroom_config::overrides::RoomOverrides;
 use anteroom_config::schedule::{Evaluation, Phases};
@@ -68,6 +70,8 @@ pub(crate) struct Shared {
     pub(crate) process: Option<ProcessFile>,
     /// Data folder, if there is one.
     pub(crate) folder: Option<PathBuf>,
+    /// Rows of history that wait for the store.
+    pub(crate) history: HistoryBuffer,
 }
 
 impl Shared {
@@ -88,6 +92,7 @@ pub struct RoomHandle {
     opened_at: Timestamp,
     ledgers: Ledgers,
     history: stats::History,
+    collector: Mutex<Collector>,
     settings: ArcSwap<Settings>,
     /// Locked while settings are replaced: the file, operators and the schedule change them.
     changing: Mutex<()>,
@@ -186,6 +191,7 @@ impl RoomHandle {
             opened_at,
             ledgers,
             history: stats::History::default(),
+            collector: Mutex::default(),
         };
         if !handle.held.stops().is_empty() {
             tracing::warn!(room = %handle.name(), "held stops of an earlier process in effect");

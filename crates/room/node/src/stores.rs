@@ -11,7 +11,7 @@ use anteroom_room::ledger::LeaseTerms;
 #[cfg(debug_assertions)]
 use anteroom_room::time::DurationMs;
 use anteroom_store::{
-    LedgerRole, OverrideFeed, OverrideStore, RecordKey, Store, StoredLedger, chain,
+    HistoryName, LedgerRole, OverrideFeed, OverrideStore, RecordKey, Store, StoredLedger, chain,
 };
 use tokio::time::timeout;
 
@@ -75,6 +75,25 @@ impl Stores {
             Self::Alone(_) => None,
             Self::Shared(store) | Self::TwoLevels { global: store, .. } => Some(store),
         }
+    }
+
+    /// Returns the store of histories: the one that all nodes share, or that of this process.
+    pub(crate) const fn of_history(&self) -> &Arc<dyn Store> {
+        match self {
+            Self::Alone(store) | Self::Shared(store) | Self::TwoLevels { global: store, .. } => {
+                store
+            }
+        }
+    }
+
+    /// Returns the name of a room's history. A journal has rooms of one deployment alone.
+    pub(crate) fn history_name(&self, room: &str, deployment_id: DeploymentId) -> HistoryName {
+        HistoryName(match self {
+            Self::Alone(_) => room.to_owned(),
+            Self::Shared(_) | Self::TwoLevels { .. } => {
+                format!("{room}/{:016x}", deployment_id.0)
+            }
+        })
     }
 
     /// Returns the stores of other machines.

@@ -1,5 +1,7 @@
 //! Conformance suite of stores. A new store runs it with one line of code.
 
+mod history;
+
 use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -13,6 +15,7 @@ use crate::store::{
     CounterName, Expected, Identity, LEFT_MAX, LeftChanges, LeftId, LeftRequest, NOTES_MAX, Note,
     RecordKey, RecordVersion, Store, StoreError, Swap,
 };
+pub use history::check_history;
 
 /// Runs the suite for records and counters against an empty store.
 ///

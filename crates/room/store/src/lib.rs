@@ -7,6 +7,7 @@
 pub mod conformance;
 mod deployment;
 pub mod fuzz;
+mod history;
 mod left_requests;
 pub mod memory;
 mod override_reader;
@@ -17,6 +18,10 @@ pub mod wire;
 
 pub use deployment::{
     Deployment, JoinError, Membership, TicketKeys, join, known, register_data_center, restore,
+};
+pub use history::{
+    HistoryBound, HistoryGrain, HistoryName, HistoryRow, HistoryRows, HistorySpan,
+    history_bytes_of, history_kept_from,
 };
 pub use override_reader::{OverrideFeed, OverrideListener};
 pub use overrides::{ChangeError, OverrideStore, RoomOverrideStore, is_overrides};

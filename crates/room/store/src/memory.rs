@@ -10,6 +10,9 @@ use anteroom_room::time::{DurationMs, Timestamp};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::history::{
+    HistoryBound, HistoryName, HistoryRow, HistoryRows, HistorySpan, HistoryTable,
+};
 use crate::store::{
     BoxFuture, Clock, CounterName, Durability, Expected, Identity, LEFT_FOR, LEFT_MAX, LeftChanges,
     LeftId, LeftRequest, Loaded, NOTE_FOR, NOTES_MAX, Note, Record, RecordKey, RecordVersion,
@@ -41,6 +44,7 @@ struct State {
     notes: BTreeMap<RecordKey, BTreeMap<String, (Timestamp, Vec<u8>)>>,
     /// Ends of records that expire.
     ends: BTreeMap<RecordKey, Timestamp>,
+    history: HistoryTable,
 }
 
 impl State {
@@ -360,6 +364,22 @@ impl Store for Memory {
             *next += 1;
             *next - 1
         }))
+    }
+
+    fn put_history<'a>(
+        &'a self,
+        rows: &'a [HistoryRows],
+        bound: HistoryBound,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(self.request(move |state| state.history.put(rows, bound)))
+    }
+
+    fn history<'a>(
+        &'a self,
+        name: &'a HistoryName,
+        span: HistorySpan,
+    ) -> BoxFuture<'a, Result<Vec<HistoryRow>, StoreError>> {
+        Box::pin(self.request(move |state| state.history.read(name, span)))
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

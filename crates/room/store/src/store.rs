@@ -15,6 +15,8 @@ pub const NOTE_FOR: DurationMs = DurationMs::from_secs(15);
 /// Most notes beside a record: one of each node, and of each that ended in the last seconds.
 pub const NOTES_MAX: usize = 256;
 
+use crate::history::{HistoryBound, HistoryName, HistoryRow, HistoryRows, HistorySpan};
+
 /// Future that a store returns. It is boxed so that nodes need not know the type of their store: a
 /// node sends it a few requests a second, so one allocation each is cheap.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -98,6 +100,31 @@ pub trait Store: Send + Sync + 'static {
     /// Takes the next number of a counter, beginning with 0. A number is never handed out twice;
     /// after a crash some may be missing.
     fn take_number<'a>(&'a self, name: &'a CounterName) -> BoxFuture<'a, Result<u64, StoreError>>;
+
+    /// Writes rows of the histories of rooms. A row of the same grain, minute and node is replaced,
+    /// so a write that may have been carried out can be repeated.
+    ///
+    /// Afterwards the store has no row that is older than its grain allows, counted from the newest
+    /// one here, and keeps the bound: the oldest rows go first. A store that keeps no history
+    /// writes nothing.
+    fn put_history<'a>(
+        &'a self,
+        rows: &'a [HistoryRows],
+        bound: HistoryBound,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let _ = (rows, bound);
+        Box::pin(async { Ok(()) })
+    }
+
+    /// Reads the rows of a room's history, in the order of their minutes.
+    fn history<'a>(
+        &'a self,
+        name: &'a HistoryName,
+        span: HistorySpan,
+    ) -> BoxFuture<'a, Result<Vec<HistoryRow>, StoreError>> {
+        let _ = (name, span);
+        Box::pin(async { Ok(Vec::new()) })
+    }
 
     /// Releases everything, so that another process may take over. Later operations fail.
     fn close(&self) -> BoxFuture<'_, ()>;

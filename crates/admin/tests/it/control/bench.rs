@@ -19,6 +19,7 @@ use anteroom_node::{
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::DeploymentId;
 use anteroom_room::time::{DurationMs, Timestamp};
+use anteroom_store::memory::Memory;
 use anteroom_store::{Clock, Identity};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
@@ -165,7 +166,26 @@ impl Bench {
         let clock = Arc::new(HandClock::new(NOW));
         let store_clock = Arc::clone(&clock) as Arc<dyn Clock>;
         let store = Embedded::with_faults(dir, Identity(1), store_clock, &faults);
-        let config = Config::parse("test.toml", CONFIG).unwrap().config;
+        let stores = Stores::Alone(Arc::new(store));
+        Self::start_on(stores, CONFIG, (clock, faults, temp), extras).await
+    }
+
+    /// Starts a node with these rooms on a shared store, which has replied.
+    pub(crate) async fn on_shared(store: Memory, clock: Arc<HandClock>, config: &str) -> Self {
+        let around = (clock, Faults::default(), tempfile::tempdir().unwrap());
+        let stores = Stores::Shared(Arc::new(store));
+        let bench = Self::start_on(stores, config, around, ExtraStats::default()).await;
+        bench.until_healthy(true).await;
+        bench
+    }
+
+    async fn start_on(
+        stores: Stores,
+        config: &str,
+        (clock, faults, temp): (Arc<HandClock>, Faults, tempfile::TempDir),
+        extras: ExtraStats,
+    ) -> Self {
+        let config = Config::parse("test.toml", config).unwrap().config;
         let file = config.clone();
         let settings = NodeSettings {
             folder: None,
@@ -175,7 +195,6 @@ impl Bench {
             data_center: "San Jose".to_owned(),
             rooms: config.rooms,
         };
-        let stores = Stores::Alone(Arc::new(store));
         let node = Node::start(settings, stores.clone(), Arc::clone(&clock) as _).unwrap();
         let limiter = Limiter::new(
             &config.limits,

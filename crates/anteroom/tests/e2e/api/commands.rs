@@ -30,7 +30,7 @@ impl Nodes {
     }
 
     /// Runs a command at one node with the token of an admin.
-    async fn command(&self, node: usize, words: &[&str]) -> Ended {
+    pub(super) async fn command(&self, node: usize, words: &[&str]) -> Ended {
         let admin = self.gateways[node].admin.to_string();
         let tokens = self.temp.path().join("tokens").display().to_string();
         let more = ["--admin", &admin, "--token-file", &tokens];
@@ -38,14 +38,14 @@ impl Nodes {
     }
 
     /// Runs a command that must succeed.
-    async fn succeed(&self, node: usize, words: &[&str]) -> String {
+    pub(super) async fn succeed(&self, node: usize, words: &[&str]) -> String {
         let ended = self.command(node, words).await;
         assert_eq!(ended.code, Some(0), "{words:?}: {}{}", ended.out, ended.err);
         ended.out
     }
 
     /// Runs a command that is not allowed.
-    async fn refuse(&self, node: usize, words: &[&str], parts: &[&str]) {
+    pub(super) async fn refuse(&self, node: usize, words: &[&str], parts: &[&str]) {
         let ended = self.command(node, words).await;
         assert_eq!(ended.code, Some(2), "{words:?}: {}{}", ended.out, ended.err);
         for part in parts {

@@ -29,7 +29,8 @@ async fn check(name: &str, args: &[&str]) {
 async fn help_matches_the_golden_files() {
     check("anteroom", &["--help"]).await;
     for command in [
-        "serve", "demo", "check", "status", "room", "reload", "limits", "simulate",
+        "serve", "demo", "check", "status", "history", "report", "room", "reload", "limits",
+        "simulate",
     ] {
         check(command, &[command, "--help"]).await;
     }

@@ -17,9 +17,13 @@ use anteroom_room::sync::{
 use anteroom_room::time::{DurationMs, Minute, Timestamp};
 use anteroom_room::waiting::WaitingForecast;
 use anteroom_store::{
-    Clock, CounterName, Identity, LedgerRole, RecordKey, RoomOverrideStore, Store, StoreError,
+    Clock, CounterName, HistoryBound, HistoryGrain, HistoryName, HistoryRow, HistoryRows,
+    HistorySpan, Identity, LedgerRole, RecordKey, RoomOverrideStore, Store, StoreError,
     StoredLedger, SyncError, conformance,
 };
+
+/// First millisecond of a minute.
+const START: Timestamp = Timestamp(1_694_432_700_000);
 
 struct ManualClock(AtomicU64);
 
@@ -123,6 +127,95 @@ async fn grant(store: &Arc<Embedded>, request: &SyncRequest) -> LeaseReply {
         Ok(Reply::Granted(reply)) => reply,
         other => panic!("expected a lease, got {other:?}"),
     }
+}
+
+#[tokio::test]
+async fn the_embedded_store_keeps_histories() {
+    let bench = Bench::new();
+    let store = bench.store();
+    store.load(&shop()).await.unwrap();
+    conformance::check_history(&*store).await.unwrap();
+}
+
+fn history_of(value: &[u8]) -> [HistoryRows; 1] {
+    let row = HistoryRow {
+        grain: HistoryGrain::Minute,
+        begins: START.minute(),
+        node: NodeId(1),
+        value: value.to_vec(),
+    };
+    [HistoryRows {
+        name: HistoryName("shop".to_owned()),
+        rows: vec![row],
+    }]
+}
+
+const AMPLE: HistoryBound = HistoryBound {
+    bytes: 1 << 20,
+    rooms: 1,
+};
+
+async fn read_history(store: &Embedded) -> Result<Vec<Vec<u8>>, StoreError> {
+    let span = HistorySpan {
+        grain: HistoryGrain::Minute,
+        from: START.minute(),
+        until: START.minute().next(),
+    };
+    let rows = store.history(&HistoryName("shop".to_owned()), span).await?;
+    Ok(rows.into_iter().map(|row| row.value).collect())
+}
+
+#[tokio::test]
+async fn a_history_survives_a_restart_and_belongs_to_the_process_with_the_lock() {
+    let bench = Bench::new();
+    let first = bench.store();
+    first.load(&shop()).await.unwrap();
+    first.put_history(&history_of(b"one"), AMPLE).await.unwrap();
+    let second = bench.store();
+    let held = read_history(&second).await;
+    assert!(matches!(held, Err(StoreError::Held { .. })), "{held:?}");
+    first.close().await;
+    second.load(&shop()).await.unwrap();
+    assert_eq!(read_history(&second).await.unwrap(), [b"one"]);
+}
+
+#[tokio::test]
+async fn a_damaged_or_deleted_history_begins_anew_and_costs_no_ledger() {
+    let bench = Bench::new();
+    let store = bench.store();
+    let reply = grant(&store, &request(1, 1, 0, START)).await;
+    store.put_history(&history_of(b"one"), AMPLE).await.unwrap();
+    store.close().await;
+    let file = bench.dir.path().join("history.redb");
+    fs::write(
+        &file,
+        b"this is no database, and long enough to be read as one",
+    )
+    .unwrap();
+    let store = bench.store();
+    let again = grant(&store, &request(2, 1, 0, START)).await;
+    assert_eq!(again.snapshot.epoch, reply.snapshot.epoch);
+    assert!(read_history(&store).await.unwrap().is_empty());
+    assert!(bench.dir.path().join("history.redb.damaged").exists());
+    fs::remove_file(&file).unwrap();
+    store.put_history(&history_of(b"two"), AMPLE).await.unwrap();
+    assert_eq!(read_history(&store).await.unwrap(), [b"two"]);
+    assert!(file.exists());
+}
+
+#[tokio::test]
+async fn a_full_disk_fails_the_history_and_loses_nothing_of_it() {
+    let bench = Bench::new();
+    let store = bench.store();
+    store.load(&shop()).await.unwrap();
+    store.put_history(&history_of(b"one"), AMPLE).await.unwrap();
+    bench.faults.set_full(true);
+    let failed = store.put_history(&history_of(b"two"), AMPLE).await;
+    assert!(matches!(failed, Err(StoreError::Unavailable { .. })));
+    bench.faults.set_full(false);
+    assert_eq!(read_history(&store).await.unwrap(), [b"one"]);
+    store.put_history(&history_of(b"two"), AMPLE).await.unwrap();
+    assert_eq!(read_history(&store).await.unwrap(), [b"two"]);
 }
 
 #[tokio::test]

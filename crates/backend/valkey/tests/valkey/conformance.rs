@@ -23,6 +23,7 @@ async fn one_server_is_a_store() {
     let store = store(&single(server.port()));
     conformance::check(&store).await.unwrap();
     conformance::check_left_requests(&store).await.unwrap();
+    conformance::check_history(&store).await.unwrap();
     conformance::check_ends(&store, |by| pass(&store, by))
         .await
         .unwrap();
@@ -98,6 +99,7 @@ async fn a_server_that_grants_only_the_required_rights_is_a_store() {
     let store = store(&address);
     conformance::check(&store).await.unwrap();
     conformance::check_left_requests(&store).await.unwrap();
+    conformance::check_history(&store).await.unwrap();
     conformance::check_ends(&store, |by| pass(&store, by))
         .await
         .unwrap();
@@ -124,6 +126,7 @@ async fn a_cluster_is_a_store() {
     let store = store(&cluster(servers.servers()[0].port()));
     conformance::check(&store).await.unwrap();
     conformance::check_left_requests(&store).await.unwrap();
+    conformance::check_history(&store).await.unwrap();
     // Enough rooms for every server to have some.
     for room in 0..40 {
         let key = RecordKey(format!("room-{room}/world"));

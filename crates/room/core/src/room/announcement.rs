@@ -8,7 +8,8 @@
 use core::num::NonZeroU32;
 
 use super::Room;
-use crate::queue_position::{Rise, WaitRange};
+use crate::figures::{CameTrue, FirstAnnouncement};
+use crate::queue_position::Rise;
 use crate::ticket::{AfterArrival, Announced, Promise, Ticket};
 use crate::time::{DurationMs, Timestamp};
 use crate::watermark::BUCKET;
@@ -93,19 +94,16 @@ impl Room {
 
     /// Counts how the first announcement to an admitted visitor came true.
     pub(super) fn note_announced(&mut self, ticket: &Ticket, now: Timestamp) {
-        let Some(Promise { at, admission }) = ticket.announced.first else {
+        let Some(first) = FirstAnnouncement::of(&ticket.announced, ticket.bucket) else {
             return;
         };
-        let announced_at = at.time(ticket.bucket);
-        let range = WaitRange::around(admission.time(ticket.bucket).since(announced_at));
-        let took = now.since(announced_at);
+        let came_true = first.came_true(now);
         let counts = &mut self.counters.promises;
-        if took < range.low {
-            counts.early += 1;
-        } else if took > range.high {
-            counts.late += 1;
-        } else {
-            counts.right += 1;
+        match came_true {
+            CameTrue::Right => counts.right += 1,
+            CameTrue::Early => counts.early += 1,
+            CameTrue::Late => counts.late += 1,
         }
+        self.figures.note_announced(came_true, now);
     }
 }

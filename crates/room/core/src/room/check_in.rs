@@ -123,6 +123,7 @@ impl Room {
         }
         self.demand.handle_renewed(ticket.visitor);
         self.row.shift(seat.ends_at, new_end);
+        self.note_extended(&ticket, seat.ends_at, new_end, now);
         self.remember(&ticket, new_end, now);
         self.counters.renewed += 1;
         current.last_check_in_at = now;
@@ -161,6 +162,7 @@ impl Room {
             }
             self.demand.handle_renewed(ticket.visitor);
             self.row.shift(seat.ends_at, ends_at);
+            self.note_extended(&ticket, seat.ends_at, ends_at, now);
             self.remember(&ticket, ends_at, now);
             ticket.seats.put(Seat { ends_at, ..seat });
         }
@@ -268,6 +270,8 @@ impl Room {
         self.moving.handle_seated(ticket.visitor);
         let ends_at = self.seat_terms.renewable_end(now);
         self.row.add(ends_at);
+        let accepted_at = ticket.accepted_at.unwrap_or(now);
+        self.figures.move_session(accepted_at, None, ends_at, now);
         self.remember(&ticket, ends_at, now);
         self.counters.renewed += 1;
         ticket.last_check_in_at = now;
@@ -286,6 +290,11 @@ impl Room {
             accepted_at: ticket.accepted_at.unwrap_or(now),
         };
         self.newest.put(ticket.visitor, seat, now);
+    }
+
+    fn note_extended(&mut self, ticket: &Ticket, from: Timestamp, to: Timestamp, now: Timestamp) {
+        let accepted_at = ticket.accepted_at.unwrap_or(now);
+        self.figures.move_session(accepted_at, Some(from), to, now);
     }
 
     fn take_seat(&mut self, now: Timestamp) -> Result<(), TakeError> {

@@ -1,6 +1,7 @@
 //! End of a wait by the visitor: its position is free at once, and its ticket is worthless here.
 
 use super::Room;
+use crate::figures::{FirstAnnouncement, WaitEnd};
 use crate::id::VisitorId;
 use crate::order;
 use crate::ticket::{Standing, Ticket};
@@ -22,6 +23,12 @@ impl Room {
         }
         let key = &self.identity.lottery_key;
         let rank = order::rank(ticket.bucket, visitor, &self.rules, key);
+        let before = self.wait_end(ticket);
+        let leaves = WaitEnd {
+            at: now,
+            announced: FirstAnnouncement::of(&ticket.announced, ticket.bucket),
+        };
+        self.figures.move_wait(before, Some(leaves), now);
         if self.waiting.handle_leave(ticket, rank, now) {
             self.snapshot.take_waiting(rank);
         }

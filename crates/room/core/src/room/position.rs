@@ -5,6 +5,7 @@ use super::{Room, Verdict, Visit};
 use crate::estimate::{
     PAGE_RELOAD, REFRESH_AFTER_FIRST, REFRESH_AFTER_LAST, refresh_after, refresh_before_turn,
 };
+use crate::figures::{FirstAnnouncement, WaitEnd};
 use crate::id::VisitorId;
 use crate::order::ROUND;
 use crate::queue_position::{QueuePosition, QueueReason, WaitRange};
@@ -26,7 +27,11 @@ impl Room {
         self.counters.queued += 1;
         self.demand.handle_queued(visit.visitor, now);
         let arrived_at = self.bucket(visit, now);
+        if visit.ticket.is_none() {
+            self.figures.at(now).arrivals += 1;
+        }
         if reason == QueueReason::Rejecting {
+            self.figures.at(now).rejected += 1;
             return Verdict::Queue(None, QueuePosition::unknown(reason, arrived_at));
         }
         let (position, ticket) = self.position(visit, reason, arrived_at, now);
@@ -65,6 +70,7 @@ impl Room {
             self.soon_enough(ask_after)
         };
         let is_late = is_moving(reason) && self.is_late_again(visit, ask_after, now);
+        let wait_end = visit.ticket.and_then(|ticket| self.wait_end(&ticket));
         let counted_until = self.count(visit, (rank, is_late), ask_after, now);
         let are_all_counted = is_counted(arrived_at, now) && now >= self.counting_until;
         let is_counted = !has_order || are_all_counted;
@@ -78,6 +84,7 @@ impl Room {
         } else {
             Announced::default()
         };
+        self.note_wait(wait_end, counted_until, (&announced, arrived_at), now);
         let known_ahead = announced.position.map(|position| position.get() - 1);
         let admission = announced.admission.map(|after| after.time(arrived_at));
         let wait = if is_counted && has_order {
@@ -128,6 +135,30 @@ impl Room {
             ask_after.min(REFRESH_AFTER_FIRST)
         } else {
             ask_after
+        }
+    }
+
+    /// Returns the time at which a visitor with this ticket counts as gone; `None` if it does not
+    /// wait, as far as known.
+    pub(super) fn wait_end(&mut self, ticket: &Ticket) -> Option<WaitEnd> {
+        Some(WaitEnd {
+            at: self.waiting.newest_end(ticket)?,
+            announced: FirstAnnouncement::of(&ticket.announced, ticket.bucket),
+        })
+    }
+
+    /// Notes when a visitor counts as gone that waits until then, after another such time before.
+    fn note_wait(
+        &mut self,
+        before: Option<WaitEnd>,
+        until: Option<Timestamp>,
+        (announced, arrived_at): (&Announced, Timestamp),
+        now: Timestamp,
+    ) {
+        if let Some(at) = until.filter(|_| !self.has_left) {
+            let announced = FirstAnnouncement::of(announced, arrived_at);
+            let after = WaitEnd { at, announced };
+            self.figures.move_wait(before, Some(after), now);
         }
     }
 

@@ -95,6 +95,15 @@ impl Revoked {
     }
 }
 
+/// Session of a visitor that is revoked.
+struct RevokedSession {
+    accepted_at: Timestamp,
+    /// End of the seat that is counted here.
+    seat_ends_at: Option<Timestamp>,
+    /// End of the last ticket.
+    last_end: Timestamp,
+}
+
 impl Room {
     /// Ends the session of a ticket. Returns whether that was new. If not, it had been revoked or
     /// was over, or the list is full and the seat ends at its normal end.
@@ -110,8 +119,12 @@ impl Room {
         let own_end = seat.map(|seat| seat.ends_at);
         let newest = self.newest_seat(ticket.visitor, now);
         let newest = newest.map(|seat| seat.ends_at);
-        let last_end = ends_at.max(newest.unwrap_or(ends_at));
-        self.revoke(ticket.visitor, (own_end.max(newest), last_end), now)
+        let session = RevokedSession {
+            accepted_at: ticket.accepted_at.unwrap_or(now),
+            seat_ends_at: own_end.max(newest),
+            last_end: ends_at.max(newest.unwrap_or(ends_at)),
+        };
+        self.revoke(ticket.visitor, session, now)
     }
 
     /// Ends the session of a visitor with a seat that this node gave or extended. Returns whether
@@ -122,17 +135,20 @@ impl Room {
         let Some(seat) = seat.filter(|seat| seat.ends_at > over) else {
             return false;
         };
-        self.revoke(visitor, (Some(seat.ends_at), seat.ends_at), now)
+        let session = RevokedSession {
+            accepted_at: seat.accepted_at,
+            seat_ends_at: Some(seat.ends_at),
+            last_end: seat.ends_at,
+        };
+        self.revoke(visitor, session, now)
     }
 
-    /// Revokes the session of a visitor whose seat is counted here until `seat_ends_at`, and which
-    /// has a ticket until `last_end`.
-    fn revoke(
-        &mut self,
-        visitor: VisitorId,
-        (seat_ends_at, last_end): (Option<Timestamp>, Timestamp),
-        now: Timestamp,
-    ) -> bool {
+    fn revoke(&mut self, visitor: VisitorId, session: RevokedSession, now: Timestamp) -> bool {
+        let RevokedSession {
+            accepted_at,
+            seat_ends_at,
+            last_end,
+        } = session;
         let longest = self
             .longest_known
             .max(self.seat_terms.longest_seat())
@@ -145,6 +161,11 @@ impl Room {
         if is_new {
             self.newest.forget(visitor);
             self.counters.revoked += 1;
+            self.figures.at(now).revoked += 1;
+            if seat_ends_at.is_some() {
+                self.figures
+                    .move_session(accepted_at, seat_ends_at, now, now);
+            }
             self.demand.note_change();
         }
         self.assert_sound();

@@ -261,12 +261,14 @@ impl Room {
 
     fn admit(&mut self, visit: Visit, now: Timestamp) -> Verdict {
         self.counters.admitted += 1;
+        self.figures.at(now).admitted += 1;
         Verdict::Admit(self.seat(visit, self.seat_terms, now))
     }
 
     /// Admits outside the limits: the lease and its longest seat do not apply either.
     fn admit_outside_limits(&mut self, visit: Visit, now: Timestamp) -> Verdict {
         self.counters.admitted_outside_limits += 1;
+        self.figures.at(now).admitted_outside_limits += 1;
         Verdict::Admit(self.seat(visit, SeatTerms::of(&self.rules), now))
     }
 
@@ -283,6 +285,9 @@ impl Room {
             _ => terms.fixed_end(now),
         };
         self.row.add(ends_at);
+        self.figures.move_session(now, None, ends_at, now);
+        let waited = visit.ticket.map(|ticket| now.since(ticket.bucket));
+        self.figures.note_admission(waited, now);
         let newest = NewestSeat {
             ends_at,
             accepted_at: now,
@@ -299,13 +304,17 @@ impl Room {
         let bucket = self.bucket(visit, now);
         if let Some(ticket) = visit.ticket {
             self.note_announced(&ticket, now);
+            let before = self.wait_end(&ticket);
+            self.figures.move_wait(before, None, now);
             let rank = self.rank(visit, bucket);
             if self.waiting.handle_departure(&ticket, rank, now) {
                 self.snapshot.take_waiting(rank);
             }
             if self.rules.queueing_method == QueueingMethod::Fifo {
                 let oldest = self.oldest_waiting().unwrap_or(rank);
-                self.counters.inversions.note(rank.since(oldest));
+                let inversion = rank.since(oldest);
+                self.counters.inversions.note(inversion);
+                self.figures.at(now).inversions.note(inversion);
             }
         }
         let mut seats = Seats::default();

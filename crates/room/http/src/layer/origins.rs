@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as _;
-use std::sync::Weak;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use anteroom_config::{Config, RoomId, RoomOrigins, ServerConfig};
-use anteroom_proxy::upstream::{Limits, Origins, Plan};
+use anteroom_history::OriginTotals;
+use anteroom_node::OriginCounts;
+use anteroom_proxy::request_context::Upstream;
+use anteroom_proxy::upstream::{Group, Limits, Origins, Plan};
 use anteroom_room::origin::{OriginOutcome as CoreOutcome, UNREACHABLE_IN_A_ROW};
 use arc_swap::ArcSwap;
 
@@ -18,6 +21,23 @@ use anteroom_proxy::timeouts::wait_of;
 /// Interval of reports to rooms whose origins are down. A room without a report for five seconds
 /// admits a visitor as a probe, which is not needed where health checks probe.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Origins of a room, for its history.
+pub(super) struct OriginsOfRoom(Arc<Group<Body>>);
+
+impl OriginsOfRoom {
+    /// Returns the origins behind `upstream`.
+    pub(super) fn of(upstream: &Upstream) -> Arc<Self> {
+        Arc::new(Self(Arc::clone(&upstream.group)))
+    }
+}
+
+impl OriginCounts for OriginsOfRoom {
+    fn totals(&self) -> OriginTotals {
+        let (latency, statuses) = self.0.responses();
+        OriginTotals { latency, statuses }
+    }
+}
 
 /// Returns the limits of connections to origins.
 pub(super) fn limits(server: &ServerConfig) -> Limits {

@@ -18,6 +18,7 @@ use anteroom_store::wire::waiting_status::ActiveEvent;
 use http::HeaderValue;
 
 use super::counters::{Counters, RoomCounters};
+use super::origins::OriginsOfRoom;
 use crate::bypass::BypassRules;
 use crate::waiting::{Brand, TurnView, WaitingView};
 use anteroom_proxy::body::Body;
@@ -270,6 +271,7 @@ impl RouteTable {
 
 impl RoomRoute {
     fn new(room: Arc<RoomHandle>, draft: RoomRouteDraft, counters: &Counters) -> Self {
+        room.set_origin_counts(OriginsOfRoom::of(&draft.upstream));
         Self {
             brand: Brand::of(&room.config().page),
             config: room.config(),

@@ -239,6 +239,7 @@ impl RoomHandle {
             self.recent_admissions
                 .lock()
                 .note(room.snapshot(), room_now);
+            self.note_history(room, room_now);
             let is_joined = room.has_parent_reply() && !request.is_leaving;
             is_joined.then(|| (room.in_touch_until(), room.revoked()))
         });

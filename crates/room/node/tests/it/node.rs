@@ -7,12 +7,13 @@ use anteroom_config::overrides::{Actor, OperatorCommand};
 use anteroom_config::{Config, RoomConfig};
 use anteroom_embedded::faults::Faults;
 use anteroom_embedded::{DataDir, Embedded};
+use anteroom_history::{Point, Query, points};
 use anteroom_node::{
     Arrival, HandClock, Intent, Node, NodeSettings, Outcome, Pass, RoomHandle, Stores,
 };
 use anteroom_room::origin::OriginOutcome;
 use anteroom_room::queue_position::QueueReason;
-use anteroom_room::time::{DurationMs, Timestamp};
+use anteroom_room::time::{DurationMs, Minute, Timestamp};
 use anteroom_store::{Clock, Identity, RecordKey, Store};
 
 /// 2023-09-11T11:45:00Z: the first millisecond of a minute.
@@ -347,6 +348,64 @@ async fn a_revoked_session_stays_rejected_after_a_restart() {
     let node = bench.start(&room_of(1, 10, ""));
     let outcome = request(&shop(&node), Some(&ticket)).await;
     assert!(matches!(outcome, Outcome::Queue { .. }), "{outcome:?}");
+    node.stop().await;
+}
+
+/// Returns the points of the first minutes, one for each minute.
+async fn history(room: &RoomHandle, minutes: u64) -> Vec<Point> {
+    let until = Minute(START.minute().0 + minutes);
+    let query = Query::new(START.minute(), until, Some(1), until).unwrap();
+    points(&room.history_rows(&query).await.unwrap(), &query)
+}
+
+#[tokio::test]
+async fn a_minute_is_written_once_it_is_over_and_survives_a_restart() {
+    let bench = Bench::new();
+    let node = bench.start(&room_of(3, 100, ""));
+    let room = shop(&node);
+    for _ in 0..3 {
+        admit(&room).await;
+    }
+    assert_eq!(reason(&room).await, QueueReason::Full);
+    node.write_history().await;
+    assert_eq!(history(&room, 5).await, [], "the minute still runs");
+    bench.clock.advance(DurationMs::from_secs(61));
+    node.write_history().await;
+    let found = history(&room, 5).await;
+    assert_eq!(found.len(), 1);
+    let (figures, seen) = (&found[0].figures, &found[0].room);
+    assert_eq!((figures.admitted, figures.arrivals), (3, 4));
+    assert_eq!(seen.new_users_per_minute.max, 100);
+    assert_eq!(seen.total_active_users.last, 3);
+    node.stop().await;
+
+    let node = bench.start(&room_of(3, 100, ""));
+    let room = shop(&node);
+    // Its first sync takes the folder.
+    assert_eq!(reason(&room).await, QueueReason::Full);
+    let again = history(&room, 5).await;
+    assert_eq!(again[0].figures, found[0].figures);
+    assert_eq!(again.len(), 2, "a process that ends writes its last minute");
+    node.stop().await;
+}
+
+#[tokio::test]
+async fn rows_wait_for_a_disk_that_is_full() {
+    let bench = Bench::new();
+    let node = bench.start(&room_of(3, 100, ""));
+    let room = shop(&node);
+    admit(&room).await;
+    bench.faults.set_full(true);
+    bench.clock.advance(DurationMs::from_secs(60));
+    node.write_history().await;
+    let stats = node.history_stats();
+    assert!(stats.failed_writes > 0, "{stats:?}");
+    assert_eq!((stats.written, stats.dropped, stats.waiting), (0, 0, 2));
+    bench.faults.set_full(false);
+    node.write_history().await;
+    let stats = node.history_stats();
+    assert_eq!((stats.written, stats.waiting), (2, 0));
+    assert_eq!(history(&room, 5).await[0].figures.admitted, 1);
     node.stop().await;
 }
 

@@ -40,6 +40,11 @@ async fn a_store_in_memory_keeps_left_requests() {
 }
 
 #[tokio::test]
+async fn a_store_in_memory_keeps_histories() {
+    conformance::check_history(&memory()).await.unwrap();
+}
+
+#[tokio::test]
 async fn records_and_notes_end_by_the_clock_of_the_store() {
     let clock = Arc::new(SteppedClock(AtomicU64::new(1_700_000_000_000)));
     let store = Memory::new(Arc::clone(&clock) as Arc<dyn Clock>);
