@@ -102,6 +102,7 @@ fn node(rooms: usize, settings: &str, folder: &TempDir) -> Arc<Node> {
         deployment_id: deployment.deployment_id,
         lottery_key: deployment.lottery_key,
         data_center: "local".to_owned(),
+        history_bytes: 1 << 20,
         rooms: config.rooms,
     };
     let stores = Stores::Alone(Arc::new(store));

@@ -48,6 +48,17 @@ const DATA_CENTER: Key<Text<String>> = Key {
     },
     default: Some("\"local\""),
 };
+// A row has at most 512 bytes, and a room at one node 5,856 rows: the bounds are some rooms and what
+// a store can hold.
+const HISTORY_BYTES: Key<Whole<u64>> = Key {
+    name: "history_bytes",
+    kind: Whole {
+        min: 1_048_576,
+        max: 68_719_476_736,
+        note: "",
+    },
+    default: Some("67108864"),
+};
 /// Name of a data center without one of its own: the default.
 const UNNAMED: &str = "local";
 
@@ -177,6 +188,7 @@ pub(super) fn read(mut table: Table<'_>) -> ServerRead {
     // A name that could not be read was reported, and does not count as left out.
     let is_unnamed = data_center == UNNAMED && table.notes.count() == mistakes;
     let data_dir = table.defaulted(&DATA_DIR);
+    let history_bytes = table.defaulted(&HISTORY_BYTES);
     let ticket_keys = read_ticket_keys(&mut table);
     let edge = edge::read(&mut table);
     let (timeouts, idle) = read_timeouts(table.table("timeouts"));
@@ -193,6 +205,7 @@ pub(super) fn read(mut table: Table<'_>) -> ServerRead {
         data_dir,
         ticket_keys,
         data_center,
+        history_bytes,
         trusted_proxies: edge.trusted_proxies,
         trusted_proxy_headers: edge.trusted_proxy_headers,
         guard_double_decoding: edge.guard_double_decoding,

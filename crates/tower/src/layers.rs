@@ -332,6 +332,7 @@ fn settings(config: &Config, opened: &OpenedStores, dir: &DataDir) -> NodeSettin
         deployment_id: opened.deployment.deployment_id,
         lottery_key: opened.deployment.lottery_key,
         data_center: config.server.data_center.clone(),
+        history_bytes: config.server.history_bytes,
         rooms: config.rooms.clone(),
     }
 }

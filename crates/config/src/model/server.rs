@@ -33,6 +33,8 @@ pub struct ServerConfig {
     pub ticket_keys: Vec<[u8; 32]>,
     /// Name of this node's data center, as it appears in the state.
     pub data_center: String,
+    /// Most bytes of the history of rooms in a store.
+    pub history_bytes: u64,
     /// Proxies whose `X-Forwarded-*` headers are trusted.
     pub trusted_proxies: Vec<IpNet>,
     /// Names of further headers that only trusted proxies may send, in lower case.
@@ -64,6 +66,7 @@ impl fmt::Debug for ServerConfig {
             data_dir,
             ticket_keys,
             data_center,
+            history_bytes,
             trusted_proxies,
             trusted_proxy_headers,
             guard_double_decoding,
@@ -84,6 +87,7 @@ impl fmt::Debug for ServerConfig {
             .field("data_dir", data_dir)
             .field("ticket_keys", &format_args!("[{} keys]", ticket_keys.len()))
             .field("data_center", data_center)
+            .field("history_bytes", history_bytes)
             .field("trusted_proxies", trusted_proxies)
             .field("trusted_proxy_headers", trusted_proxy_headers)
             .field("guard_double_decoding", guard_double_decoding)
@@ -112,6 +116,7 @@ impl ServerConfig {
             data_dir,
             ticket_keys: _,
             data_center,
+            history_bytes,
             trusted_proxies,
             trusted_proxy_headers,
             guard_double_decoding: _,
@@ -133,6 +138,7 @@ impl ServerConfig {
             ("admin_tls", *admin_tls != next.admin_tls),
             ("data_dir", *data_dir != next.data_dir),
             ("data_center", *data_center != next.data_center),
+            ("history_bytes", *history_bytes != next.history_bytes),
             ("trusted_proxies", *trusted_proxies != next.trusted_proxies),
             (
                 "trusted_proxy_headers",

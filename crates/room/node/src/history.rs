@@ -17,8 +17,6 @@ use anteroom_store::{
 };
 use parking_lot::Mutex;
 
-/// Most bytes of history in a store: 30 rooms at one node, with the largest rows.
-const HISTORY_BYTES: u64 = 64 << 20;
 /// Most rows that wait for the store: 2 MiB. A node with 30 rooms keeps those of two hours.
 const WAITING_MAX: usize = 4_096;
 /// Timeout of a write. The next one is a second later.
@@ -142,8 +140,9 @@ pub struct HistoryStats {
 }
 
 /// Rows that wait for the store.
-#[derive(Default)]
 pub(crate) struct HistoryBuffer {
+    /// Most bytes of history in a store.
+    bytes_max: u64,
     rows: Mutex<VecDeque<(HistoryName, HistoryRow)>>,
     /// Locked during a write, so that no older row replaces a newer one.
     writing: tokio::sync::Mutex<()>,
@@ -153,6 +152,18 @@ pub(crate) struct HistoryBuffer {
 }
 
 impl HistoryBuffer {
+    /// Creates a buffer without rows, for a store that keeps this many bytes.
+    pub(crate) fn new(bytes_max: u64) -> Self {
+        Self {
+            bytes_max,
+            rows: Mutex::default(),
+            writing: tokio::sync::Mutex::default(),
+            written: AtomicU64::new(0),
+            dropped: AtomicU64::new(0),
+            failed_writes: AtomicU64::new(0),
+        }
+    }
+
     pub(crate) fn stats(&self) -> HistoryStats {
         HistoryStats {
             written: self.written.load(Ordering::Relaxed),
@@ -193,7 +204,7 @@ impl HistoryBuffer {
             return;
         }
         let bound = HistoryBound {
-            bytes: HISTORY_BYTES,
+            bytes: self.bytes_max,
             rooms,
         };
         let by_room = by_room(&rows);
@@ -294,7 +305,7 @@ mod tests {
 
     #[test]
     fn rows_that_were_replaced_or_added_during_a_write_stay() {
-        let buffer = HistoryBuffer::default();
+        let buffer = HistoryBuffer::new(1 << 20);
         let name = HistoryName("shop".to_owned());
         buffer.add(&name, vec![row(1, 0), row(2, 0), row(3, 0)]);
         let written = buffer.rows.lock().clone();
@@ -311,7 +322,7 @@ mod tests {
 
     #[test]
     fn a_full_buffer_drops_the_oldest_rows_and_counts_them() {
-        let buffer = HistoryBuffer::default();
+        let buffer = HistoryBuffer::new(1 << 20);
         let name = HistoryName("shop".to_owned());
         let most = WAITING_MAX as u64;
         buffer.add(&name, (0..most + 3).map(|at| row(at, 0)).collect());

@@ -49,6 +49,8 @@ pub struct NodeSettings {
     pub lottery_key: LotteryKey,
     /// Name of the data center.
     pub data_center: String,
+    /// Most bytes of the history of rooms in the store.
+    pub history_bytes: u64,
     /// Rooms of the node.
     pub rooms: Vec<RoomConfig>,
     /// Data folder, in which processes register for their successors; `None` if no other process
@@ -129,7 +131,7 @@ impl Node {
             random: Random::new()?,
             data_center: settings.data_center,
             clocks: Arc::default(),
-            history: HistoryBuffer::default(),
+            history: HistoryBuffer::new(settings.history_bytes),
         });
         let name = shared.data_center.clone();
         let common = shared.stores.common().cloned();

@@ -193,6 +193,7 @@ impl Bench {
             deployment_id: DeploymentId(1),
             lottery_key: LotteryKey([1; 16]),
             data_center: "San Jose".to_owned(),
+            history_bytes: 1 << 20,
             rooms: config.rooms,
         };
         let node = Node::start(settings, stores.clone(), Arc::clone(&clock) as _).unwrap();

@@ -292,6 +292,7 @@ fn settings(membership: &Membership, data_center: String, rooms: Vec<RoomConfig>
         deployment_id: membership.deployment.deployment_id,
         lottery_key: membership.deployment.lottery_key,
         data_center,
+        history_bytes: 1 << 20,
         rooms,
     }
 }

@@ -45,6 +45,7 @@ impl Bench {
             deployment_id: deployment.deployment_id,
             lottery_key: deployment.lottery_key,
             data_center: "sjc".to_owned(),
+            history_bytes: 1 << 20,
             rooms: configs(rooms),
         };
         let clock = Arc::clone(&self.clock) as Arc<dyn Clock>;

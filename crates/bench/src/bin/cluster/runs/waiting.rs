@@ -205,6 +205,7 @@ fn start(folder: &tempfile::TempDir) -> anyhow::Result<Arc<Node>> {
         deployment_id: deployment.deployment_id,
         lottery_key: deployment.lottery_key,
         data_center: "local".to_owned(),
+        history_bytes: 1 << 20,
         rooms: config.config.rooms,
     };
     let stores = Stores::Alone(Arc::new(store));

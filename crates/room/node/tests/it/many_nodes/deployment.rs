@@ -164,6 +164,7 @@ impl Deployment {
             deployment_id: self.membership.deployment.deployment_id,
             lottery_key: self.membership.deployment.lottery_key,
             data_center: format!("dc{data_center}"),
+            history_bytes: 1 << 20,
             rooms: Config::parse("test.toml", &text).unwrap().config.rooms,
         };
         let clock = Arc::clone(&self.clock) as Arc<dyn NodeClock>;
