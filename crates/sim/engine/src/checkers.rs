@@ -63,6 +63,8 @@ pub struct Checkers {
     may_miss_steps: bool,
     /// Time until which past faults may have effects, without changes of rules.
     disturbed_until: Timestamp,
+    /// Time until which nodes may not hear of visitors who wait at other nodes.
+    unheard_until: Timestamp,
     /// Whether the allocation promises limits. Only leases do; for the others an excess is a
     /// statistic.
     keeps_limits: bool,
@@ -178,6 +180,7 @@ impl Checkers {
             have_walls_stepped: walls_step(scenario),
             may_miss_steps: walls_step(scenario) || nodes_pause(scenario),
             disturbed_until: Timestamp::ZERO,
+            unheard_until: Timestamp::ZERO,
             starts_at: scenario.starts_at,
             tolerance,
             slack: tolerance.times(2) + far,
@@ -247,6 +250,17 @@ impl Checkers {
     /// Records a fault that may have effects until `until`, other than a change of rules.
     pub(crate) fn handle_disturbance(&mut self, until: Timestamp) {
         self.disturbed_until = self.disturbed_until.max(until);
+    }
+
+    /// Records a fault that may keep nodes from hearing of waiting visitors until `until`. A loss
+    /// of counts is none: all who wait are counted anew within a minute.
+    pub(crate) fn handle_silence(&mut self, until: Timestamp) {
+        self.unheard_until = self.unheard_until.max(until);
+    }
+
+    /// Whether each node hears of the visitors who wait at others.
+    pub(crate) fn are_all_heard(&self, now: Timestamp) -> bool {
+        now >= self.unheard_until
     }
 
     /// Whether no fault other than a change of rules may have effects.

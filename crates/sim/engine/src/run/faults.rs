@@ -121,6 +121,9 @@ impl Simulation {
         // Ledgers notice the fault by then at the latest.
         let noticed_at = self.now + lasts + leases + safe_after + MARGIN;
         self.checkers.handle_disturbance(noticed_at);
+        if keeps_from_hearing(kind) {
+            self.checkers.handle_silence(noticed_at);
+        }
         let is_far_away = match kind {
             FaultKind::Cut { link, .. } => matches!(link, LinkRef::ToGlobal(_)),
             FaultKind::StoreDown { store, .. } => store == StoreRef::Global,
@@ -368,4 +371,16 @@ impl Simulation {
             self.hurry(index);
         }
     }
+}
+
+/// Whether a node may not hear of visitors who wait at other nodes while this lasts. After a loss
+/// of counts it does hear, because all who wait send their next requests within a minute.
+const fn keeps_from_hearing(kind: FaultKind) -> bool {
+    matches!(
+        kind,
+        FaultKind::Cut { .. }
+            | FaultKind::BadNetwork { .. }
+            | FaultKind::StoreDown { .. }
+            | FaultKind::Pause { .. }
+    )
 }

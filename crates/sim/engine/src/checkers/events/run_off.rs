@@ -1,5 +1,8 @@
 //! Checker of invariant 12: after an event with a queue, a room that lets everybody pass does so
 //! when nobody waits any more.
+//!
+//! A process or a store that loses its counts is no excuse: until all who wait have sent their next
+//! requests, nobody knows that the queue is empty.
 
 use anteroom_room::event::EventPhase;
 use anteroom_room::rules::QueueingMethod;
@@ -28,7 +31,7 @@ impl Checkers {
             let method = event.values.queueing_method.unwrap_or_default();
             matches!(method, QueueingMethod::Fifo | QueueingMethod::Random)
         });
-        let is_known = self.is_undisturbed(now) && node.stepped_at + KNOWN_WITHIN <= now;
+        let is_known = self.are_all_heard(now) && node.stepped_at + KNOWN_WITHIN <= now;
         if !(lets_pass && had_queue && is_known) {
             return;
         }

@@ -258,6 +258,7 @@ fn nobody_passes_after_an_event_while_somebody_waits() {
     };
     wait(&mut checkers, 1_190);
     wait(&mut checkers, 1_215);
+    checkers.handle_disturbance(at(2_000));
     checkers.check_run_off(&node(&file, 1_100), at(1_220));
     assert_eq!(found(&checkers), [], "the event has not ended there");
     checkers.check_run_off(&node(&file, 1_220), at(1_220));
@@ -265,4 +266,23 @@ fn nobody_passes_after_an_event_while_somebody_waits() {
     checkers.handle_wait_over(VisitorId([1; 16]), false, at(1_221));
     checkers.check_run_off(&node(&file, 1_222), at(1_222));
     assert_eq!(checkers.violation_count(), 1);
+}
+
+#[test]
+fn a_node_out_of_touch_may_let_pass_while_somebody_waits_elsewhere() {
+    let file = file();
+    let mut checkers = checkers();
+    let response = WaitResponse {
+        visitor: VisitorId([1; 16]),
+        interval: DurationMs::from_secs(60),
+        is_copy: false,
+        node: 1,
+        data_center: 0,
+    };
+    checkers.handle_wait(&response, at(1_190));
+    checkers.handle_silence(at(1_220));
+    checkers.check_run_off(&node(&file, 1_219), at(1_219));
+    assert_eq!(found(&checkers), []);
+    checkers.check_run_off(&node(&file, 1_220), at(1_220));
+    assert_eq!(found(&checkers), [Invariant::RunOff]);
 }

@@ -203,6 +203,15 @@ fn at_edge(rng: &mut SimRng, edge: DurationMs, scenario: &mut Scenario) {
                 StoreRef::Local(node.data_center)
             };
             plan(at, FaultKind::StoreWiped { store });
+            if store == StoreRef::Global && rng.chance(0.5) {
+                // All nodes but a witness forget with it whom they counted.
+                let after = rng.between(DurationMs(200), second.times(2));
+                for node in nodes {
+                    let apart = rng.between(DurationMs::ZERO, DurationMs(400));
+                    let at = (at + apart).less(after);
+                    plan(at, FaultKind::Crash { node, after });
+                }
+            }
         }
         // A node that stands still over the edge.
         _ => {
