@@ -5,6 +5,7 @@
 //! `recovery` read public counts of a ledger, because their invariants mention them.
 
 mod count;
+mod events;
 pub(crate) mod idle;
 pub(crate) mod inside;
 mod no_waste;
@@ -25,6 +26,8 @@ use crate::outcome::{Invariant, Violation};
 use crate::scenario::model::{FaultKind, Scenario};
 use count::Counts;
 pub(crate) use count::WaitResponse;
+use events::Events;
+pub(crate) use events::{Ranked, ScheduledNode};
 use inside::Unseated;
 pub(crate) use no_waste::QueuedVisitor;
 pub(crate) use order::Admission;
@@ -53,6 +56,15 @@ pub struct Checkers {
     pub(crate) rate: Rate,
     recovery: Recovery,
     counts: Counts,
+    events: Events,
+    /// Whether a wall clock of a node steps in the run.
+    have_walls_stepped: bool,
+    /// Whether nodes may miss a part of the schedule and look at it again later.
+    may_miss_steps: bool,
+    /// Time until which past faults may have effects, without changes of rules.
+    disturbed_until: Timestamp,
+    /// Time until which nodes may not hear of visitors who wait at other nodes.
+    unheard_until: Timestamp,
     /// Whether the allocation promises limits. Only leases do; for the others an excess is a
     /// statistic.
     keeps_limits: bool,
@@ -120,6 +132,21 @@ impl Watched {
     }
 }
 
+/// Whether a wall clock of a node steps, by itself or with room time.
+fn walls_step(scenario: &Scenario) -> bool {
+    let mut faults = scenario.faults.iter();
+    faults.any(|fault| match fault.kind {
+        FaultKind::NodeWallClockSteps { .. } => true,
+        FaultKind::NodeClockIsOff { .. } => fault.at > DurationMs::ZERO,
+        _ => false,
+    })
+}
+
+fn nodes_pause(scenario: &Scenario) -> bool {
+    let mut faults = scenario.faults.iter();
+    faults.any(|fault| matches!(fault.kind, FaultKind::Pause { .. }))
+}
+
 impl Checkers {
     /// Makes the checkers of a run under these rules.
     pub(crate) fn new(scenario: &Scenario, rules: &Rules) -> Self {
@@ -149,6 +176,11 @@ impl Checkers {
             recovery: Recovery::default(),
             keeps_limits: rules.allocation == AllocationKind::Leases,
             counts: Counts::new(scenario.safe_after()),
+            events: Events::default(),
+            have_walls_stepped: walls_step(scenario),
+            may_miss_steps: walls_step(scenario) || nodes_pause(scenario),
+            disturbed_until: Timestamp::ZERO,
+            unheard_until: Timestamp::ZERO,
             starts_at: scenario.starts_at,
             tolerance,
             slack: tolerance.times(2) + far,
@@ -215,6 +247,27 @@ impl Checkers {
         self.slack
     }
 
+    /// Records a fault that may have effects until `until`, other than a change of rules.
+    pub(crate) fn handle_disturbance(&mut self, until: Timestamp) {
+        self.disturbed_until = self.disturbed_until.max(until);
+    }
+
+    /// Records a fault that may keep nodes from hearing of waiting visitors until `until`. A loss
+    /// of counts is none: all who wait are counted anew within a minute.
+    pub(crate) fn handle_silence(&mut self, until: Timestamp) {
+        self.unheard_until = self.unheard_until.max(until);
+    }
+
+    /// Whether each node hears of the visitors who wait at others.
+    pub(crate) fn are_all_heard(&self, now: Timestamp) -> bool {
+        now >= self.unheard_until
+    }
+
+    /// Whether no fault other than a change of rules may have effects.
+    pub(crate) fn is_undisturbed(&self, now: Timestamp) -> bool {
+        now >= self.disturbed_until
+    }
+
     pub(crate) fn is_calm(&self, now: Timestamp) -> bool {
         now >= self.faults_until
     }
@@ -259,6 +312,10 @@ impl Checkers {
                 is_uncounted,
                 ..Watched::default()
             };
+        } else if watched.is_uncounted || watched.ends_at <= now {
+            // Its earlier session may have been under other rules.
+            watched.is_uncounted = is_uncounted;
+            watched.ends_at = Timestamp::ZERO;
         }
         watched.accepted_at = accepted_at;
         watched.accepted_by = node;

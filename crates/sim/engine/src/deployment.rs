@@ -7,6 +7,8 @@ pub(crate) mod ledgers;
 pub(crate) mod network;
 pub(crate) mod node;
 
+use anteroom_config::schedule::Clocks;
+use anteroom_config::{RoomConfig, RoomName};
 use anteroom_room::hash::LotteryKey;
 use anteroom_room::id::{DataCenterId, NodeId};
 use anteroom_room::room::RoomIdentity;
@@ -14,10 +16,10 @@ use anteroom_room::rules::{Limits, NewUsersWindow, Rules};
 use anteroom_room::time::Timestamp;
 
 use crate::rng::{Draw, Purpose, SimRng};
-use crate::scenario::model::{DataCenterPlan, NodeRef, Scenario};
+use crate::scenario::model::{DataCenterPlan, NodeRef, RoomPlan, Scenario};
 use ledgers::Stores;
 use network::Network;
-use node::Node;
+use node::{Node, NodeSchedule};
 
 /// All parts between the visitors and the origin.
 #[derive(Debug)]
@@ -38,7 +40,7 @@ pub(crate) struct DataCenter {
 }
 
 impl Deployment {
-    pub(crate) fn new(scenario: &Scenario, rules: Rules, now: Timestamp) -> Self {
+    pub(crate) fn new(scenario: &Scenario, room: &RoomPlan, rules: Rules, now: Timestamp) -> Self {
         let mut start_rng = SimRng::new(scenario.seed, Purpose::NodeStarts);
         let mut key = [0; 16];
         key[..8].copy_from_slice(&start_rng.word().to_le_bytes());
@@ -55,6 +57,8 @@ impl Deployment {
             for _ in 0..plan.nodes {
                 let identity = deployment.new_incarnation(index);
                 let is_paced = !scenario.is_one_node();
+                let schedule = deployment.schedule(room, rules, now);
+                let rules = (rules, schedule);
                 let node = Node::new(identity, index, rules, is_paced, now);
                 deployment.nodes.push(node);
             }
@@ -64,6 +68,21 @@ impl Deployment {
             });
         }
         deployment
+    }
+
+    /// Returns the settings of a room with events; `None` for one without.
+    fn schedule(&self, room: &RoomPlan, rules: Rules, now: Timestamp) -> Option<NodeSchedule> {
+        if room.events.is_empty() {
+            return None;
+        }
+        let name = RoomName::new(&room.name)?;
+        let file = RoomConfig::of_rules(name, rules, room.events.clone());
+        let clocks = Clocks {
+            wall: now,
+            room: now,
+        };
+        let has_copy = self.stores.has_two_levels();
+        Some(NodeSchedule::new(file, has_copy, clocks))
     }
 
     /// Returns the identity of a node for its next start.
@@ -117,7 +136,10 @@ impl Deployment {
 
     /// Returns the highest limits of all nodes.
     pub(crate) fn highest_limits(&self) -> Limits {
-        let limits = self.nodes.iter().map(|node| node.rules.limits);
+        // A process that starts evaluates its schedule anew.
+        let nodes = self.nodes.iter();
+        let nodes = nodes.filter(|node| node.is_alive() || node.schedule.is_none());
+        let limits = nodes.map(|node| node.rules.limits);
         let highest = limits.reduce(|a, b| Limits {
             total_active_users: a.total_active_users.max(b.total_active_users),
             new_users_per_minute: a.new_users_per_minute.max(b.new_users_per_minute),

@@ -2,6 +2,7 @@
 //!
 //! Plain data; `anteroom-sim-report` shows it.
 
+use anteroom_room::event::EventPhase;
 use anteroom_room::rules::{AllocationKind, Limits};
 use anteroom_room::time::{DurationMs, Timestamp};
 use serde::Serialize;
@@ -27,6 +28,8 @@ pub struct Outcome {
     pub samples: Vec<Sample>,
     /// Samples by data center for the charts, in the scenario's order.
     pub data_centers: Vec<DataCenterOutcome>,
+    /// Phases that events have reached, by time.
+    pub events: Vec<EventMark>,
     /// Violated invariants, the first hundred. A violation with `leases` is a bug.
     pub violations: Vec<Violation>,
 }
@@ -140,6 +143,17 @@ pub struct Sample {
     pub wait_ms: u64,
 }
 
+/// Phase that an event has reached at the first of its nodes.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct EventMark {
+    /// Name of the event.
+    pub event: String,
+    /// Phase.
+    pub phase: EventPhase,
+    /// Time since the start, in ms; 0 if it began before.
+    pub at_ms: u64,
+}
+
 /// Results of one data center.
 #[derive(Clone, Debug, Default)]
 pub struct DataCenterOutcome {
@@ -192,4 +206,12 @@ pub enum Invariant {
     Reopening,
     /// I8: every waiting visitor is counted once.
     Count,
+    /// I9: nobody enters between the prequeue of an event and its start.
+    Held,
+    /// I10: the phase of an event only moves forward.
+    Phase,
+    /// I11: the draw of an event happens once, of those who came between prequeue and start.
+    Draw,
+    /// I12: after an event, a room lets everybody pass only when nobody waits.
+    RunOff,
 }

@@ -31,6 +31,8 @@ pub(crate) enum Purpose {
     Crowds,
     /// Stores that lose their last moments again and again in some seeds.
     Flickers,
+    /// Scheduled events of some seeds.
+    Events,
 }
 
 /// Random draws from a stream of random words.
@@ -111,6 +113,7 @@ impl SimRng {
             Purpose::Flickers => 7,
             Purpose::Turns => 8,
             Purpose::Throttled => 9,
+            Purpose::Events => 10,
             Purpose::Arrivals(stream) => 16 + u64::from(stream),
         };
         Self::salted(seed, salt)

@@ -9,6 +9,7 @@ mod faults;
 mod numbers;
 mod reopening;
 mod replies;
+mod schedule;
 pub(crate) mod slab;
 mod syncing;
 mod visiting;
@@ -22,7 +23,7 @@ use crate::deployment::Deployment;
 use crate::deployment::node::Request;
 use crate::event_queue::Wheel;
 use crate::measure::Measure;
-use crate::outcome::Outcome;
+use crate::outcome::{EventMark, Outcome};
 use crate::recording::Recording;
 use crate::rng::Draw;
 use crate::scenario::model::{FaultKind, Scenario};
@@ -31,6 +32,7 @@ use crate::visitors::Population;
 use event::Event;
 use reopening::Comeback;
 pub use reopening::{ComebackKind, ComebackPlace, Reopening};
+use schedule::RecordMessage;
 use slab::Slab;
 use syncing::Message;
 
@@ -91,6 +93,9 @@ pub struct Simulation {
     /// Requests that wait for a reply of the node's parent.
     parked: Slab<Request>,
     messages: Slab<Message>,
+    /// Messages about the record with the phases of events.
+    records: Slab<RecordMessage>,
+    event_marks: Vec<EventMark>,
     events: u64,
     digest: Digest,
     trace: Option<Trace>,
@@ -119,11 +124,13 @@ impl Simulation {
             now: begins_at,
             queue: Wheel::new(begins_at.0),
             population: Population::new(plan, &scenario.data_centers, scenario.seed),
-            deployment: Deployment::new(scenario, rules, begins_at),
+            deployment: Deployment::new(scenario, plan, rules, begins_at),
             checkers: Checkers::new(scenario, &rules),
             measure: Measure::new(scenario),
             parked: Slab::default(),
             messages: Slab::default(),
+            records: Slab::default(),
+            event_marks: Vec::new(),
             events: 0,
             digest: Digest::default(),
             trace: None,
@@ -233,6 +240,7 @@ impl Simulation {
             stats,
             samples,
             data_centers,
+            events: self.event_marks,
             violations: self.checkers.violations().to_vec(),
         }
     }
@@ -250,11 +258,15 @@ impl Simulation {
             let at = self.now + after;
             self.deployment.nodes[node as usize].looked_at = Some(at);
             self.plan(at, Event::LoopDue { node, at });
+            self.start_schedule(node);
         }
         for (fault, index) in self.scenario.faults.iter().zip(0u32..) {
             // A clock that is wrong from the start is set before the first visitor. Otherwise it
             // would stand still until the true time has caught up.
-            let is_wrong_clock = matches!(fault.kind, FaultKind::NodeClockIsOff { .. });
+            let is_wrong_clock = matches!(
+                fault.kind,
+                FaultKind::NodeClockIsOff { .. } | FaultKind::NodeWallClockSteps { .. }
+            );
             let at = if fault.at == DurationMs::ZERO && is_wrong_clock {
                 self.now
             } else {
@@ -295,6 +307,8 @@ impl Simulation {
             Event::Stops { node, incarnation } => self.handle_stop(node, incarnation),
             Event::Starts { node } => self.handle_start(node),
             Event::NewRules { node, fault } => self.handle_new_rules(node, fault),
+            Event::LooksAtSchedule { node, incarnation } => self.handle_look(node, incarnation),
+            Event::Record { record } => self.handle_record(record),
             Event::Second => self.handle_second(),
         }
     }
@@ -327,18 +341,53 @@ impl Simulation {
             // At another node a copy of the ticket may still pass, so a seat outlives a logout.
             doubles += behaviour.log_out;
         }
-        if self.rules.queueing_method == QueueingMethod::Passthrough {
+        if self.is_ever_outside_limits() {
             // Ledgers count admissions outside the limits, and checkers do not.
             doubles += 1.0;
         }
-        let opens_at = self.rules.opens_at.unwrap_or(Timestamp::ZERO);
         ObservationBase {
             asking: self.measure.asking(),
-            is_open: !self.rules.queue_all && self.now >= opens_at,
+            is_open: self.is_open(),
             is_simple: doubles <= 0.0,
             // An interval, the tolerance of clocks, and two periods of each level.
-            given_back_within: self.rules.seat_grid() + DurationMs::from_secs(8),
+            given_back_within: self.longest_seat_grid() + DurationMs::from_secs(8),
         }
+    }
+
+    /// Whether rules of the room or of an event let everybody pass.
+    fn is_ever_outside_limits(&self) -> bool {
+        let plan = &self.scenario.rooms[self.room];
+        let of_events = plan.events.iter();
+        let of_events = of_events.filter_map(|event| event.values.queueing_method);
+        let mut all = of_events.chain([self.rules.queueing_method]);
+        all.any(|method| method == QueueingMethod::Passthrough)
+    }
+
+    /// Whether all nodes admit visitors at present, as far as their rules go.
+    fn is_open(&self) -> bool {
+        let opens_at = self.rules.opens_at.unwrap_or(Timestamp::ZERO);
+        let mut scheduled = self
+            .deployment
+            .nodes
+            .iter()
+            .filter(|node| node.schedule.is_some());
+        !self.rules.queue_all
+            && self.now >= opens_at
+            && scheduled.all(|node| {
+                let method = node.rules.queueing_method;
+                let opens_at = node.rules.opening_ahead(self.now);
+                opens_at.is_none() && method != QueueingMethod::Reject
+            })
+    }
+
+    fn longest_seat_grid(&self) -> DurationMs {
+        let nodes = self
+            .deployment
+            .nodes
+            .iter()
+            .filter(|node| node.schedule.is_some());
+        let grids = nodes.map(|node| node.rules.seat_grid());
+        grids.fold(self.rules.seat_grid(), DurationMs::max)
     }
 
     fn note(&mut self, line: impl FnOnce(&Deployment) -> String) {

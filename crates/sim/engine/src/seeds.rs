@@ -10,7 +10,7 @@ mod generate;
 use std::fmt::Write as _;
 
 use anteroom_room::rules::AllocationKind;
-use anteroom_room::time::DurationMs;
+use anteroom_room::time::{DurationMs, Timestamp};
 
 use crate::outcome::{Invariant, Violation};
 use crate::recording::Recording;
@@ -30,7 +30,10 @@ const STEPS_MAX_WHOLE: u64 = 500_000;
 const LONG: DurationMs = DurationMs::from_secs(240);
 
 fn steps_max(scenario: &Scenario) -> u64 {
-    if scenario.length <= LONG {
+    if !scenario.rooms[0].events.is_empty() {
+        // What happens at the end of an event is the last thing that happens.
+        STEPS_MAX_LONG
+    } else if scenario.length <= LONG {
         STEPS_MAX
     } else if scenario.seed.is_multiple_of(8) {
         STEPS_MAX_WHOLE
@@ -206,6 +209,21 @@ fn describe(scenario: &Scenario, violation: Option<&Violation>, lines: usize) ->
         );
     }
     let _ = writeln!(text, "  {:?}", room.behaviour);
+    for event in &room.events {
+        let since_start = |at: Timestamp| at.since(scenario.starts_at);
+        let times = event.times;
+        let _ = writeln!(
+            text,
+            "  event from {}, {} to {}, in a {:?} room; drawn: {}; {:?}, {:?}",
+            since_start(times.prequeue_at),
+            since_start(times.starts_at),
+            since_start(times.ends_at.unwrap_or(Timestamp::NEVER)),
+            room.rules.queueing_method,
+            event.is_shuffled,
+            event.values,
+            event.steps,
+        );
+    }
     for fault in &scenario.faults {
         let _ = writeln!(text, "  at {}: {:?}", fault.at, fault.kind);
     }

@@ -5,10 +5,11 @@ use crate::chart::axis::{Axis, as_f64};
 use crate::chart::bars::{BarChart, BarRow};
 use crate::chart::heat::HeatChart;
 use crate::chart::line::{Line, LineChart};
-use crate::chart::palette::LIMIT;
+use crate::chart::palette::{GREY, LIMIT, Look, Mark};
 use crate::chart::{Caption, Chart};
 use anteroom_config::words;
-use anteroom_sim::outcome::Outcome;
+use anteroom_room::event::EventPhase;
+use anteroom_sim::outcome::{EventMark, Outcome};
 
 use crate::look::look;
 use crate::series::{self, Row};
@@ -174,8 +175,10 @@ fn heat(outcome: &Outcome, rows: &[Row], most: u32, prefix: &str) -> Chart {
     .draw()
 }
 
-fn over_time(variant: &Variant<'_>, caption: Caption, up_is: &str, lines: Vec<Line>) -> Chart {
+fn over_time(variant: &Variant<'_>, caption: Caption, up_is: &str, mut lines: Vec<Line>) -> Chart {
     let first = variant.first();
+    let top = highest(&lines);
+    lines.extend(first.events.iter().map(|mark| edge(mark, top)));
     LineChart {
         caption,
         across: Axis::time(first.starts_at, first.length.0),
@@ -195,6 +198,24 @@ fn lines(variant: &Variant<'_>, points: impl Fn(&Outcome) -> Vec<(f64, f64)>) ->
         points: points(outcome),
     };
     variant.outcomes.iter().map(line).collect()
+}
+
+/// Returns an upright line where an event reaches a phase.
+fn edge(mark: &EventMark, top: f64) -> Line {
+    let at = as_f64(mark.at_ms);
+    Line {
+        name: format!("{}: {}", mark.event, mark.phase.name()),
+        look: Look {
+            colour: GREY,
+            mark: match mark.phase {
+                EventPhase::Upcoming | EventPhase::Prequeue => Mark::Dot,
+                EventPhase::Running => Mark::Triangle,
+                EventPhase::Over => Mark::Cross,
+            },
+            is_dashed: true,
+        },
+        points: vec![(at, 0.0), (at, top)],
+    }
 }
 
 fn limit_line(points: Vec<(f64, f64)>) -> Line {

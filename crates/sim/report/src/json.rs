@@ -16,7 +16,7 @@
 
 use anteroom_config::time_text::rfc3339_millis;
 use anteroom_config::words;
-use anteroom_sim::outcome::{DataCenterOutcome, Invariant, Outcome, Violation};
+use anteroom_sim::outcome::{DataCenterOutcome, EventMark, Invariant, Outcome, Violation};
 use anteroom_sim::scenario::model::{DataCenterPlan, Scenario};
 use serde_json::{Value, json};
 
@@ -59,12 +59,17 @@ fn outcome(outcome: &Outcome) -> Value {
         "stats": outcome.stats,
         "samples": outcome.samples,
         "data_centers": outcome.data_centers.iter().map(data_center).collect::<Vec<_>>(),
+        "events": outcome.events.iter().map(event).collect::<Vec<_>>(),
         "violations": outcome.violations.iter().map(violation).collect::<Vec<_>>(),
     })
 }
 
 fn data_center(data_center: &DataCenterOutcome) -> Value {
     json!({ "name": data_center.name, "samples": data_center.samples })
+}
+
+fn event(mark: &EventMark) -> Value {
+    json!({ "name": mark.event, "phase": mark.phase.name(), "at_ms": mark.at_ms })
 }
 
 fn violation(violation: &Violation) -> Value {
@@ -86,5 +91,9 @@ pub(super) const fn promise(promise: Invariant) -> &'static str {
         Invariant::Recovery => "I6",
         Invariant::Reopening => "I7",
         Invariant::Count => "I8",
+        Invariant::Held => "I9",
+        Invariant::Phase => "I10",
+        Invariant::Draw => "I11",
+        Invariant::RunOff => "I12",
     }
 }

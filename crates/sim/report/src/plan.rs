@@ -3,8 +3,9 @@
 use crate::chart::number::{counted, grouped, length, percent, since_start};
 use anteroom_config::time_text::rfc3339_secs;
 use anteroom_room::rules::NewUsersWindow;
+use anteroom_room::time::Timestamp;
 use anteroom_sim::scenario::model::{
-    FaultKind, FaultPlan, LinkRef, NodeRef, RoomPlan, Scenario, StoreRef,
+    EventChange, EventRef, FaultKind, FaultPlan, LinkRef, NodeRef, RoomPlan, Scenario, StoreRef,
 };
 
 /// Most faults that are listed; a rolling restart of a large deployment has thousands.
@@ -21,13 +22,16 @@ pub(super) fn frame(scenario: &Scenario) -> String {
     format!(
         "{} from {}, on {} in {}, seed {}.",
         capital(&length(scenario.length.0)),
-        rfc3339_secs(scenario.starts_at)
-            .replace('T', " ")
-            .replace('Z', " UTC"),
+        clock_time(scenario.starts_at),
         counted(nodes, "node", "nodes"),
         counted(data_centers, "data center", "data centers"),
         scenario.seed,
     )
+}
+
+/// Returns a moment as date and time of day.
+fn clock_time(at: Timestamp) -> String {
+    rfc3339_secs(at).replace('T', " ").replace('Z', " UTC")
 }
 
 /// Describes a room and its visitors.
@@ -147,6 +151,20 @@ fn event(scenario: &Scenario, kind: FaultKind) -> String {
             let name = node_name(scenario, node);
             format!("the clock of {name} is off by {by_ms} ms, and drifts by {drifts_ppm} ppm")
         }
+        FaultKind::NodeWallClockSteps { node, by_ms } => {
+            let name = node_name(scenario, node);
+            format!("the wall clock of {name} steps by {by_ms} ms")
+        }
+        FaultKind::Event {
+            event,
+            change,
+            within,
+        } => format!(
+            "the operator changes event {}: {}; the last node has it {} later",
+            event_name(scenario, event),
+            changes(change),
+            length(within.0)
+        ),
         FaultKind::Limits { limits, within } => format!(
             "the operator sets the limits to {} active visitors and {} admissions a minute; the \
              last node has them {} later",
@@ -173,6 +191,37 @@ fn event(scenario: &Scenario, kind: FaultKind) -> String {
             length(within.0)
         ),
     }
+}
+
+fn event_name(scenario: &Scenario, event: EventRef) -> String {
+    let room = scenario.rooms.get(event.room);
+    let known = room.and_then(|room| room.events.get(event.event));
+    known.map_or_else(
+        || format!("{}", event.event),
+        |known| known.name.to_string(),
+    )
+}
+
+fn changes(change: EventChange) -> String {
+    let limits = change.limits.map(|limits| {
+        format!(
+            "{} active visitors, {} admissions a minute",
+            grouped(limits.total_active_users.into()),
+            grouped(limits.new_users_per_minute.into())
+        )
+    });
+    let end = change
+        .ends_at
+        .map(|at| format!("the end is at {}", clock_time(at)));
+    let suspended = change.is_suspended.map(|is_suspended| {
+        if is_suspended {
+            "it is suspended"
+        } else {
+            "it is planned again"
+        }
+    });
+    let all = [limits, end, suspended.map(str::to_owned)];
+    all.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn data_center_name(scenario: &Scenario, data_center: usize) -> String {

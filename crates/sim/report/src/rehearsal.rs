@@ -212,6 +212,7 @@ mod tests {
             stats: RunStatistics::default(),
             samples: Vec::new(),
             data_centers: Vec::new(),
+            events: vec![],
             violations: vec![violation; violations],
         }
     }

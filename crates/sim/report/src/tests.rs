@@ -2,15 +2,19 @@
 
 use std::fs;
 
+use anteroom_config::time_text::rfc3339_secs;
+use anteroom_room::event::EventPhase;
 use anteroom_room::rules::{AllocationKind, Limits, Rules};
 use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_sim::outcome::{
-    DataCenterOutcome, DataCenterSample, Invariant, Outcome, RunStatistics, Sample, Violation,
+    DataCenterOutcome, DataCenterSample, EventMark, Invariant, Outcome, RunStatistics, Sample,
+    Violation,
 };
 use anteroom_sim::scenario::model::{
     Behaviour, DataCenterPlan, Delay, FaultKind, FaultPlan, NodeRef, RoomPlan, Scenario,
 };
 
+use crate::variant::Variant;
 use crate::{ReportError, json, table, write_html};
 
 const KINDS: [AllocationKind; 4] = [
@@ -59,6 +63,7 @@ fn scenario(name: &str) -> Scenario {
                 limits: LIMITS,
                 ..Rules::default()
             },
+            events: Vec::new(),
             arrivals: vec![],
             behaviour: behaviour(),
         }],
@@ -145,6 +150,7 @@ fn outcome(room: &str, allocation: AllocationKind) -> Outcome {
         },
         samples: (0..=600).map(sample).collect(),
         data_centers: (0..20).map(data_center).collect(),
+        events: vec![],
         violations: vec![],
     }
 }
@@ -163,6 +169,38 @@ fn sweep() -> Vec<Outcome> {
         })
     };
     ["600", "900", "1200"].into_iter().flat_map(with).collect()
+}
+
+#[test]
+fn a_report_says_and_shows_when_events_reached_their_phases() {
+    let mark = |phase, at_ms| EventMark {
+        event: "sale".to_owned(),
+        phase,
+        at_ms,
+    };
+    let outcome = Outcome {
+        events: vec![
+            mark(EventPhase::Prequeue, 60_000),
+            mark(EventPhase::Running, 120_000),
+        ],
+        ..outcome("shop", AllocationKind::Leases)
+    };
+    let time = |at_ms| {
+        let text = rfc3339_secs(START + DurationMs(at_ms));
+        text[11..19].to_owned()
+    };
+    let (prequeue, start) = (time(60_000), time(120_000));
+    let expected = format!("Event sale: prequeue at {prequeue}, running at {start} (UTC).");
+    let outcomes = [outcome];
+    let text = table(&outcomes);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains(&expected), "{expected}\n{text}");
+    let variants = Variant::all(&outcomes);
+    for chart in crate::charts::charts(&variants[0], "shop").iter().take(4) {
+        for name in ["sale: prequeue", "sale: running"] {
+            assert!(chart.svg.contains(name), "{name}");
+        }
+    }
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Summary in plain words: whether a limit was exceeded, and how long visitors waited.
 
 use crate::chart::number::{counted, duration, grouped, percent};
+use anteroom_config::time_text::rfc3339_secs;
 use anteroom_room::rules::AllocationKind;
+use anteroom_room::time::DurationMs;
 use anteroom_sim::outcome::{Invariant, Outcome};
 
 use crate::rows::column;
@@ -27,6 +29,10 @@ fn of(outcome: &Outcome) -> Sentence {
     let mut text = format!("With {}, {}", column(outcome), limits(outcome));
     text.push(' ');
     text.push_str(&waits(outcome));
+    if let Some(events) = events(outcome) {
+        text.push(' ');
+        text.push_str(&events);
+    }
     if let Some(violations) = violated(outcome) {
         text.push(' ');
         text.push_str(&violations);
@@ -97,6 +103,24 @@ fn waits(outcome: &Outcome) -> String {
     format!("{waiting}{waited}{left}")
 }
 
+/// Describes when events reached their phases, by time of day: `Event sale: prequeue at 10:00:00.`
+fn events(outcome: &Outcome) -> Option<String> {
+    let mut sentences: Vec<(&str, String)> = Vec::new();
+    for mark in &outcome.events {
+        let at = rfc3339_secs(outcome.starts_at + DurationMs(mark.at_ms));
+        let time = at.split('T').nth(1).unwrap_or(&at).trim_end_matches('Z');
+        let part = format!("{} at {time}", mark.phase.name());
+        match sentences.iter_mut().find(|(name, _)| *name == mark.event) {
+            Some((_, parts)) => *parts = format!("{parts}, {part}"),
+            None => sentences.push((&mark.event, part)),
+        }
+    }
+    let sentences = sentences.into_iter();
+    let sentences = sentences.map(|(name, parts)| format!("Event {name}: {parts} (UTC)."));
+    let text = sentences.collect::<Vec<_>>().join(" ");
+    (!text.is_empty()).then_some(text)
+}
+
 /// Describes violated invariants.
 fn violated(outcome: &Outcome) -> Option<String> {
     let count = u64::try_from(outcome.violations.len()).unwrap_or(u64::MAX);
@@ -110,6 +134,10 @@ fn violated(outcome: &Outcome) -> Option<String> {
         Invariant::Recovery => "the room recovers after a fault",
         Invariant::Reopening => "the room opens again after its store came back",
         Invariant::Count => "every waiting visitor is counted once",
+        Invariant::Held => "nobody enters between the prequeue of an event and its start",
+        Invariant::Phase => "the phase of an event only moves forward",
+        Invariant::Draw => "the draw of an event happens once, of those who came in its prequeue",
+        Invariant::RunOff => "after an event, all pass only when nobody waits",
     };
     let count = counted(count, "time", "times");
     let hint = match outcome.allocation {

@@ -44,6 +44,7 @@ pub(crate) fn even(size: Size) -> Scenario {
                 total_active_users: per_minute.saturating_mul(4),
                 new_users_per_minute: per_minute - per_minute / 10,
             }),
+            events: Vec::new(),
             arrivals: vec![Arrivals {
                 data_center: None,
                 points: vec![point(DurationMs::ZERO), point(length)],
@@ -95,6 +96,7 @@ pub(crate) fn global_sale(size: Size) -> Scenario {
                 // Binds in the spike, until the seats do.
                 new_users_per_minute: per_minute.saturating_add(per_minute / 5),
             }),
+            events: Vec::new(),
             arrivals: vec![Arrivals {
                 data_center: None,
                 points,

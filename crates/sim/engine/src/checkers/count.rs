@@ -47,6 +47,8 @@ pub(super) struct Counts {
 /// Waiting visitor.
 #[derive(Clone, Copy, Debug)]
 struct Waits {
+    /// Time of the first response that queued it.
+    since: Timestamp,
     /// Time by which its next request is due.
     due_at: Timestamp,
     /// Time by which it is overdue, by any of its responses.
@@ -115,6 +117,7 @@ impl Checkers {
             *counts.doubtful.entry(known.overdue_at).or_insert(0) += 1;
         }
         let waits = Waits {
+            since: known.map_or(now, |known| known.since),
             due_at: now + response.interval,
             overdue_at,
             data_center: response.data_center,
@@ -160,6 +163,14 @@ impl Checkers {
         if let Some(waits) = self.counts.waiting.get_mut(&visitor) {
             waits.due_at = waits.due_at.min(now);
         }
+    }
+
+    /// Returns the number of visitors who have waited since this time, and whose next request is
+    /// still due.
+    pub(super) fn waiting_since(&self, since: Timestamp, now: Timestamp) -> usize {
+        let waiting = self.counts.waiting.values();
+        let known = waiting.filter(|waits| waits.since <= since && waits.due_at > now);
+        known.count()
     }
 
     /// Records a change whose messages arrive until `until`.

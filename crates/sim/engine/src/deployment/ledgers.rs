@@ -5,10 +5,12 @@
 //! between.
 
 mod history;
+mod overrides;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use anteroom_config::overrides::RoomOverrides;
 use anteroom_room::allocation::CounterKey;
 use anteroom_room::id::{DataCenterId, Incarnation, NodeId};
 use anteroom_room::ledger::{LeaseTerms, Ledger, UPSTREAM_PERIOD};
@@ -24,6 +26,8 @@ use crate::checkers::idle::Uses;
 use crate::recording::{Found, Recorder, Recording};
 use crate::scenario::model::{Scenario, StoreRef};
 use history::History;
+pub(crate) use overrides::FoundOverrides;
+use overrides::OverrideRecord;
 
 /// Longest time until a node learns of a free slot: the quarter of a second that a visitor may
 /// wait, and the half second during which a node treats its parent as empty.
@@ -58,6 +62,8 @@ pub(crate) struct Store {
     /// Stand-in for the ledger until a node opens it.
     empty: Ledger,
     counters: BTreeMap<CounterKey, u64>,
+    /// Record of overrides, with the phases of events.
+    overrides: OverrideRecord,
     /// Time at which all was lost; `None` if it never was, or if a request has since named an
     /// earlier record.
     unwitnessed_since: Option<Timestamp>,
@@ -191,6 +197,11 @@ impl Stores {
     /// Returns the root ledger.
     pub(crate) fn root(&self) -> &Ledger {
         self.root.ledger()
+    }
+
+    /// Returns the record of overrides in the root's store, and the time since which it has it.
+    pub(crate) fn root_overrides(&self) -> Option<&(Timestamp, Arc<RoomOverrides>)> {
+        self.root.present_overrides()
     }
 
     /// Whether a ledger is on probation. The ledger of a data center then reports nothing.
@@ -339,6 +350,7 @@ impl Store {
             }),
             empty: Ledger::new(),
             counters: BTreeMap::new(),
+            overrides: OverrideRecord::default(),
             unwitnessed_since: None,
             clock_error_ms: 0,
             down_until: Timestamp::ZERO,
@@ -671,6 +683,7 @@ impl Store {
         self.left.clear();
         self.version += 1;
         self.counters.clear();
+        self.overrides.wipe(now);
         self.kept = None;
     }
 
@@ -681,6 +694,7 @@ impl Store {
         if let (Some(ledger), Some(record)) = (old, &mut self.record) {
             *record = ledger;
         }
+        self.overrides.lose_writes(now - last, now);
         self.become_another();
     }
 

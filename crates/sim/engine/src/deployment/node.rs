@@ -3,6 +3,9 @@
 //!
 //! The core decides what it requests, in which order and when; this module drives it.
 
+mod schedule;
+
+use anteroom_config::schedule::Clocks;
 use anteroom_room::allocation::CounterKey;
 use anteroom_room::id::{NodeId, VisitorId};
 use anteroom_room::queue_position::QueuePosition;
@@ -21,6 +24,7 @@ use anteroom_room::time::Timestamp;
 use crate::checkers::idle::Uses;
 use crate::deployment::network::Cuts;
 use crate::run::slab::Key;
+pub(crate) use schedule::{NodeSchedule, RecordSource};
 
 /// Process that serves visitors.
 #[derive(Debug)]
@@ -40,6 +44,12 @@ pub(crate) struct Node {
     /// Cuts of the link to its store.
     pub(crate) cuts: Cuts,
     pub(crate) clock: Clock,
+    /// Steps of the wall clock, which room time does not follow.
+    pub(crate) wall_error_ms: i64,
+    /// Time of the newest such step.
+    pub(crate) wall_stepped_at: Timestamp,
+    /// Settings of a room with events; the rules follow from them.
+    pub(crate) schedule: Option<Box<NodeSchedule>>,
     /// Requests that wait for the end of a sync, with its number.
     pub(crate) waiting: Vec<(Key, u64)>,
     /// Whether its newest message to the root's record met other writers.
@@ -90,11 +100,15 @@ pub(crate) struct Clock {
 
 impl Clock {
     pub(crate) fn read(&mut self, now: Timestamp) -> Timestamp {
+        self.newest = self.newest.max(self.shown(now));
+        self.newest
+    }
+
+    /// Returns what it shows, even if that is earlier than before.
+    fn shown(&self, now: Timestamp) -> Timestamp {
         let drifting_for = i64::try_from(now.since(self.drifts_since).0).unwrap_or(i64::MAX);
         let drifted = drifting_for.saturating_mul(self.drifts_ppm) / 1_000_000;
-        let shown = Timestamp(now.0.saturating_add_signed(self.error_ms + drifted));
-        self.newest = self.newest.max(shown);
-        self.newest
+        Timestamp(now.0.saturating_add_signed(self.error_ms + drifted))
     }
 
     pub(crate) fn set_error(&mut self, by_ms: i64, drifts_ppm: i32, now: Timestamp) {
@@ -223,11 +237,12 @@ impl Node {
     pub(crate) fn new(
         identity: RoomIdentity,
         data_center: u32,
-        rules: Rules,
+        (rules, schedule): (Rules, Option<NodeSchedule>),
         is_paced: bool,
         now: Timestamp,
     ) -> Self {
         let before = Predecessors::default();
+        let rules = schedule.as_ref().map_or(rules, NodeSchedule::first_rules);
         let room = Room::new(identity, before, rules, Capacity::default(), now);
         Self {
             view: View::of(&room),
@@ -240,6 +255,9 @@ impl Node {
             paused_until: Timestamp::ZERO,
             cuts: Cuts::default(),
             clock: Clock::default(),
+            wall_error_ms: 0,
+            wall_stepped_at: Timestamp::ZERO,
+            schedule: schedule.map(Box::new),
             waiting: Vec::new(),
             is_root_contended: false,
             looked_at: None,
@@ -259,12 +277,53 @@ impl Node {
             revoked: self.folder.revoked.clone(),
         };
         let node_now = self.clock.read(now);
+        let clocks = self.clocks(now);
+        if let Some(schedule) = &mut self.schedule {
+            self.rules = schedule.start(clocks, now);
+        }
         self.room = Room::new(identity, before, self.rules, Capacity::default(), node_now);
         self.view = View::of(&self.room);
         self.sync_loop = SyncLoop::new(self.is_paced, now);
         self.process = identity.process;
         self.folder.own_in_touch_until = None;
         self.state = NodeState::Running;
+    }
+
+    /// Reads both clocks.
+    pub(crate) fn clocks(&mut self, now: Timestamp) -> Clocks {
+        let shown = self.clock.shown(now).0;
+        Clocks {
+            wall: Timestamp(shown.saturating_add_signed(self.wall_error_ms)),
+            room: self.clock.read(now),
+        }
+    }
+
+    /// Steps the wall clock.
+    pub(crate) fn step_wall(&mut self, by_ms: i64, now: Timestamp) {
+        self.wall_error_ms = self.wall_error_ms.saturating_add(by_ms);
+        self.wall_stepped_at = now;
+    }
+
+    /// Whether it may admit nobody yet, because it does not know the phases of events.
+    pub(crate) fn awaits_record(&self) -> bool {
+        let schedule = self.schedule.as_ref();
+        self.state == NodeState::Running && schedule.is_some_and(|schedule| !schedule.is_known())
+    }
+
+    /// Evaluates the settings and applies the rules that follow. Returns whether they are others.
+    pub(crate) fn evaluate(&mut self, now: Timestamp) -> bool {
+        let clocks = self.clocks(now);
+        let Some(schedule) = &mut self.schedule else {
+            return false;
+        };
+        let rules = schedule.evaluate(&self.room, clocks);
+        if *self.room.rules() == rules {
+            return false;
+        }
+        self.rules = rules;
+        self.room.handle_rules(rules, clocks.room);
+        self.renew_view();
+        true
     }
 
     /// Ends the process. Requests that wait get no response.

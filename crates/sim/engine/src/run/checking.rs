@@ -1,5 +1,7 @@
 //! Hands every response to the checkers, with what they may know of the visitor and the node.
 
+mod events;
+
 use anteroom_room::id::VisitorId;
 use anteroom_room::order;
 use anteroom_room::queue_position::QueueReason;
@@ -112,6 +114,7 @@ impl Simulation {
     ) {
         let now = self.now;
         self.note_wait(request, reply, met_as);
+        self.check_schedule(request, reply, met_as, node_now);
         if met_as == VisitorState::Active {
             self.check_passed(request);
         }
@@ -174,6 +177,32 @@ impl Simulation {
                     .filter(|_| met_as == VisitorState::Waiting)
                     .map(rank_of);
                 self.check_queued_visitor(request, position.reason, rank, watermark);
+            }
+            _ => {}
+        }
+    }
+
+    /// Checks a response of a node whose room has events.
+    fn check_schedule(
+        &mut self,
+        request: &Request,
+        reply: &NodeReply,
+        met_as: VisitorState,
+        node_now: Timestamp,
+    ) {
+        let node = &self.deployment.nodes[request.node as usize];
+        if node.schedule.is_none() {
+            return;
+        }
+        self.update_ceiling();
+        let node = &self.deployment.nodes[request.node as usize];
+        let is_outside_limits = node.room.rules().queueing_method == QueueingMethod::Passthrough;
+        match reply {
+            NodeReply::Admit(ticket) if ticket.accepted_at == Some(node_now) => {
+                self.check_event_admission(request.node, is_outside_limits);
+            }
+            NodeReply::Queue(Some(ticket), _) if met_as == VisitorState::Waiting => {
+                self.check_event_rank(request.node, ticket);
             }
             _ => {}
         }

@@ -33,6 +33,10 @@ pub(super) enum Event {
     Starts { node: u32 },
     /// A node gets the rules of a fault.
     NewRules { node: u32, fault: u32 },
+    /// A node looks whether its schedule changes its settings.
+    LooksAtSchedule { node: u32, incarnation: u32 },
+    /// A message about the record of overrides arrives.
+    Record { record: Key },
     /// A second is over.
     Second,
 }

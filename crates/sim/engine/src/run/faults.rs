@@ -17,7 +17,7 @@ const DRAIN_MAX: DurationMs = DurationMs::from_secs(2);
 const DRAIN_POLL: DurationMs = DurationMs(100);
 /// Time after a fault within which its last messages arrive, and rejected visitors send their next
 /// requests.
-const MARGIN: DurationMs = DurationMs::from_secs(5);
+pub(super) const MARGIN: DurationMs = DurationMs::from_secs(5);
 
 impl Simulation {
     pub(super) fn handle_fault(&mut self, index: u32) {
@@ -65,17 +65,12 @@ impl Simulation {
             | FaultKind::StoreWiped { .. }
             | FaultKind::StoreLosesWrites { .. }
             | FaultKind::StoreClockSteps { .. } => self.trouble_store(fault.kind),
-            FaultKind::NodeClockIsOff {
-                node,
-                by_ms,
-                drifts_ppm,
-            } => {
-                if let Some(node) = self.deployment.node_at(node) {
-                    let clock = &mut self.deployment.nodes[node as usize].clock;
-                    clock.set_error(by_ms, drifts_ppm, self.now);
-                }
+            FaultKind::NodeClockIsOff { .. } | FaultKind::NodeWallClockSteps { .. } => {
+                self.trouble_clock(fault.kind);
             }
-            FaultKind::Limits { within, .. }
+            FaultKind::Event { event, .. } if event.room != self.room => {}
+            FaultKind::Event { within, .. }
+            | FaultKind::Limits { within, .. }
             | FaultKind::Pacing { within, .. }
             | FaultKind::NewUsersWindow { within, .. }
             | FaultKind::SessionDuration { within, .. } => {
@@ -97,9 +92,11 @@ impl Simulation {
                 DurationMs::from_secs(90)
             }
             // The checkers tolerate a wrong clock all the time.
-            FaultKind::NodeClockIsOff { .. } => return,
+            FaultKind::NodeClockIsOff { .. } | FaultKind::NodeWallClockSteps { .. } => return,
+            FaultKind::Event { event, .. } if event.room != self.room => return,
             // New rules end no session early, so active visitors notice no fault.
-            FaultKind::Limits { within, .. }
+            FaultKind::Event { within, .. }
+            | FaultKind::Limits { within, .. }
             | FaultKind::Pacing { within, .. }
             | FaultKind::NewUsersWindow { within, .. }
             | FaultKind::SessionDuration { within, .. } => {
@@ -123,6 +120,10 @@ impl Simulation {
         let safe_after = self.scenario.safe_after();
         // Ledgers notice the fault by then at the latest.
         let noticed_at = self.now + lasts + leases + safe_after + MARGIN;
+        self.checkers.handle_disturbance(noticed_at);
+        if keeps_from_hearing(kind) {
+            self.checkers.handle_silence(noticed_at);
+        }
         let is_far_away = match kind {
             FaultKind::Cut { link, .. } => matches!(link, LinkRef::ToGlobal(_)),
             FaultKind::StoreDown { store, .. } => store == StoreRef::Global,
@@ -162,7 +163,14 @@ impl Simulation {
             }),
             _ => None,
         });
-        let all = changed.chain(std::iter::once(self.rules));
+        let events = self.scenario.rooms[self.room].events.iter();
+        let of_events = events.filter_map(|event| {
+            Some(Rules {
+                session_duration: event.values.session_duration?,
+                ..self.rules
+            })
+        });
+        let all = changed.chain(of_events).chain(std::iter::once(self.rules));
         all.map(|rules| rules.longest_seat())
             .max()
             .unwrap_or_default()
@@ -251,6 +259,7 @@ impl Simulation {
         };
         let identity = self.deployment.new_incarnation(data_center);
         self.deployment.nodes[index as usize].start(identity, self.now);
+        self.start_schedule(index);
         self.note(|deployment| format!("{} starts", deployment.name_of(index)));
         self.checkers.note_counts_change(counts_from);
         self.drive(index);
@@ -268,6 +277,25 @@ impl Simulation {
                 let network = &mut self.deployment.network;
                 network.cut_global(data_center, replies_only, until);
             }
+        }
+    }
+
+    fn trouble_clock(&mut self, kind: FaultKind) {
+        let (FaultKind::NodeClockIsOff { node, .. } | FaultKind::NodeWallClockSteps { node, .. }) =
+            kind
+        else {
+            return;
+        };
+        let Some(index) = self.deployment.node_at(node) else {
+            return;
+        };
+        let node = &mut self.deployment.nodes[index as usize];
+        match kind {
+            FaultKind::NodeClockIsOff {
+                by_ms, drifts_ppm, ..
+            } => node.clock.set_error(by_ms, drifts_ppm, self.now),
+            FaultKind::NodeWallClockSteps { by_ms, .. } => node.step_wall(by_ms, self.now),
+            _ => {}
         }
     }
 
@@ -308,12 +336,29 @@ impl Simulation {
             );
             return;
         }
+        let rules = match &mut node.schedule {
+            Some(schedule) => &mut schedule.file.rules,
+            None => &mut node.rules,
+        };
         match fault.kind {
-            FaultKind::Limits { limits, .. } => node.rules.limits = limits,
-            FaultKind::Pacing { pacing, .. } => node.rules.pacing = pacing,
-            FaultKind::NewUsersWindow { window, .. } => node.rules.new_users_window = window,
-            FaultKind::SessionDuration { session, .. } => node.rules.session_duration = session,
+            FaultKind::Event { event, change, .. } => {
+                let schedule = node.schedule.as_deref_mut();
+                let events = schedule.map(|schedule| &mut schedule.file.events);
+                if let Some(event) = events.and_then(|events| events.get_mut(event.event)) {
+                    change.apply(event);
+                }
+            }
+            FaultKind::Limits { limits, .. } => rules.limits = limits,
+            FaultKind::Pacing { pacing, .. } => rules.pacing = pacing,
+            FaultKind::NewUsersWindow { window, .. } => rules.new_users_window = window,
+            FaultKind::SessionDuration { session, .. } => rules.session_duration = session,
             _ => return,
+        }
+        if node.schedule.is_some() {
+            if node.is_alive() {
+                self.evaluate(index);
+            }
+            return;
         }
         let node_now = node.clock.read(self.now);
         node.room.handle_rules(node.rules, node_now);
@@ -326,4 +371,16 @@ impl Simulation {
             self.hurry(index);
         }
     }
+}
+
+/// Whether a node may not hear of visitors who wait at other nodes while this lasts. After a loss
+/// of counts it does hear, because all who wait send their next requests within a minute.
+const fn keeps_from_hearing(kind: FaultKind) -> bool {
+    matches!(
+        kind,
+        FaultKind::Cut { .. }
+            | FaultKind::BadNetwork { .. }
+            | FaultKind::StoreDown { .. }
+            | FaultKind::Pause { .. }
+    )
 }

@@ -164,6 +164,10 @@ impl Simulation {
             self.plan_poll(index, node.paused_until);
             return;
         }
+        if node.awaits_record() {
+            // Until it is read, each attempt to sync fails.
+            return;
+        }
         loop {
             self.end_waits(index);
             let now = self.now;

@@ -50,6 +50,7 @@ pub(crate) fn scenario() -> Scenario {
                 session_duration: DurationMs::from_secs(60),
                 ..Rules::default()
             },
+            events: Vec::new(),
             arrivals: vec![Arrivals {
                 data_center: None,
                 points: vec![

@@ -121,6 +121,8 @@ struct Frame<'a> {
     folder: Option<&'a Path>,
     /// Data centers, or `None` after a mistake in them: an unknown name may then be no mistake.
     data_centers: Option<&'a [DataCenterPlan]>,
+    /// Rooms, or `None` before they were read and after a mistake in them.
+    rooms: Option<&'a [RoomPlan]>,
 }
 
 impl Frame<'_> {
@@ -178,8 +180,14 @@ impl ScenarioText<'_> {
             length,
             folder: self.folder,
             data_centers: data_centers.as_deref(),
+            rooms: None,
         };
+        let mistakes = table.notes.count();
         let rooms = room::read(&mut table, &frame);
+        let frame = Frame {
+            rooms: (table.notes.count() == mistakes).then_some(&rooms),
+            ..frame
+        };
         let faults = fault::read(&mut table, &frame);
         check_visitors(&mut table, &rooms, length);
         let centers = data_centers.as_ref().map_or(0, Vec::len);

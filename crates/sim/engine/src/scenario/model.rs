@@ -1,5 +1,6 @@
 //! Checked values of a scenario.
 
+use anteroom_config::RoomEvent;
 use anteroom_room::rules::{AllocationKind, Limits, NewUsersWindow, Rules};
 use anteroom_room::store::{Durability, StoreFacts};
 use anteroom_room::time::{DurationMs, Timestamp};
@@ -41,6 +42,8 @@ pub struct RoomPlan {
     pub name: String,
     /// Rules as in the gateway's configuration; `compare` replaces `allocation`.
     pub rules: Rules,
+    /// Scheduled changes, as in the gateway's configuration; no two of them at once.
+    pub events: Vec<RoomEvent>,
     /// Streams of visitors, which add up.
     pub arrivals: Vec<Arrivals>,
     /// Behaviour of visitors.
@@ -152,6 +155,41 @@ pub enum StoreRef {
     Global,
 }
 
+/// Event of a room.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct EventRef {
+    /// Index of its room.
+    pub room: usize,
+    /// Index in the room.
+    pub event: usize,
+}
+
+/// New values of an event; those that are absent stay.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct EventChange {
+    /// Both limits, without the steps.
+    pub limits: Option<Limits>,
+    /// End, by the wall clock.
+    pub ends_at: Option<Timestamp>,
+    /// Whether the event is ignored from then on.
+    pub is_suspended: Option<bool>,
+}
+
+impl EventChange {
+    /// Makes the change.
+    pub fn apply(&self, event: &mut RoomEvent) {
+        if self.limits.is_some() {
+            event.values.limits = self.limits;
+        }
+        if self.ends_at.is_some() {
+            event.times.ends_at = self.ends_at;
+        }
+        if let Some(is_suspended) = self.is_suspended {
+            event.is_suspended = is_suspended;
+        }
+    }
+}
+
 /// Link that can be cut.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum LinkRef {
@@ -240,6 +278,22 @@ pub enum FaultKind {
         /// Drift from then on in parts per million; may be negative.
         drifts_ppm: i32,
     },
+    /// The node's wall clock steps. Its room time goes on.
+    NodeWallClockSteps {
+        /// Node whose wall clock steps.
+        node: NodeRef,
+        /// Step in milliseconds; may be negative.
+        by_ms: i64,
+    },
+    /// The operator changes an event in the file of all nodes, one after the other.
+    Event {
+        /// Event that changes.
+        event: EventRef,
+        /// New values.
+        change: EventChange,
+        /// Time until the last node has them.
+        within: DurationMs,
+    },
     /// The operator changes the limits at all nodes, one after the other.
     Limits {
         /// New limits.
@@ -312,14 +366,16 @@ impl FaultKind {
             | Self::Cut { lasts, .. }
             | Self::BadNetwork { lasts, .. }
             | Self::StoreDown { lasts, .. } => *lasts,
-            Self::Limits { within, .. }
+            Self::Event { within, .. }
+            | Self::Limits { within, .. }
             | Self::Pacing { within, .. }
             | Self::NewUsersWindow { within, .. }
             | Self::SessionDuration { within, .. } => *within,
             Self::StoreWiped { .. }
             | Self::StoreLosesWrites { .. }
             | Self::StoreClockSteps { .. }
-            | Self::NodeClockIsOff { .. } => DurationMs::ZERO,
+            | Self::NodeClockIsOff { .. }
+            | Self::NodeWallClockSteps { .. } => DurationMs::ZERO,
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Coverage of the seeds: the faults that they meet, and the pairs of faults that are active at the
-//! same time.
+//! Coverage of the seeds: the faults and the edges of events that they meet, and the pairs of them
+//! that are active at the same time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,19 +19,24 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Counts the faults of the first `elapsed` of a scenario.
+    /// Counts the faults and the edges of events in the first `elapsed` of a scenario.
     pub fn note(&mut self, scenario: &Scenario, elapsed: DurationMs) {
-        let faults = scenario.faults.iter();
-        let faults: Vec<_> = faults.filter(|fault| fault.at < elapsed).collect();
-        let names: BTreeSet<_> = faults.iter().map(|fault| name_of(&fault.kind)).collect();
+        let faults = scenario.faults.iter().map(|fault| Met {
+            name: name_of(&fault.kind),
+            at: fault.at,
+            over_at: over_at(fault),
+        });
+        let met = faults.chain(edges(scenario));
+        let met: Vec<Met> = met.filter(|one| one.at < elapsed).collect();
+        let names: BTreeSet<_> = met.iter().map(|one| one.name).collect();
         for name in names {
             *self.seeds.entry(name).or_insert(0) += 1;
         }
         let mut pairs = BTreeSet::new();
-        for (index, one) in faults.iter().enumerate() {
-            for other in &faults[index + 1..] {
-                if one.at <= over_at(other) && other.at <= over_at(one) {
-                    let (one, other) = (name_of(&one.kind), name_of(&other.kind));
+        for (index, one) in met.iter().enumerate() {
+            for other in &met[index + 1..] {
+                if one.at <= other.over_at && other.at <= one.over_at {
+                    let (one, other) = (one.name, other.name);
                     pairs.insert((one.min(other), one.max(other)));
                 }
             }
@@ -40,6 +45,31 @@ impl Coverage {
             *self.at_once.entry(pair).or_insert(0) += 1;
         }
     }
+}
+
+/// Fault or edge of an event, with its times since the start of the run.
+struct Met {
+    name: &'static str,
+    at: DurationMs,
+    over_at: DurationMs,
+}
+
+/// Names of the edges of an event.
+pub const EDGES: [&str; 3] = ["event's prequeue", "event's start", "event's end"];
+
+/// Returns the edges of events as they are planned.
+fn edges(scenario: &Scenario) -> impl Iterator<Item = Met> {
+    let events = scenario.rooms[0].events.iter();
+    events.flat_map(|event| {
+        let times = event.times;
+        let prequeue_at = (times.prequeue_at < times.starts_at).then_some(times.prequeue_at);
+        let all = [prequeue_at, Some(times.starts_at), times.ends_at];
+        EDGES.into_iter().zip(all).filter_map(|(name, at)| {
+            let at = at?.since(scenario.starts_at);
+            let over_at = at;
+            Some(Met { name, at, over_at })
+        })
+    })
 }
 
 /// Returns a name for every kind of fault.
@@ -71,6 +101,8 @@ pub const fn name_of(fault: &FaultKind) -> &'static str {
         FaultKind::StoreLosesWrites { .. } => "store loses writes",
         FaultKind::StoreClockSteps { .. } => "store's clock steps",
         FaultKind::NodeClockIsOff { .. } => "node's clock is off",
+        FaultKind::NodeWallClockSteps { .. } => "node's wall clock steps",
+        FaultKind::Event { .. } => "event changes",
         FaultKind::Limits { .. } => "limits change",
         FaultKind::Pacing { .. } => "pacing changes",
         FaultKind::NewUsersWindow { .. } => "window changes",
@@ -78,8 +110,8 @@ pub const fn name_of(fault: &FaultKind) -> &'static str {
     }
 }
 
-/// Number of names that [`name_of`] has.
-pub const NAMES: usize = 17;
+/// Number of names of faults and edges.
+pub const NAMES: usize = 19 + EDGES.len();
 
 /// Returns the end of a fault, from the start of the run.
 fn over_at(fault: &FaultPlan) -> DurationMs {
@@ -93,8 +125,11 @@ fn over_at(fault: &FaultPlan) -> DurationMs {
         | FaultKind::StoreLosesWrites { .. }
         | FaultKind::StoreClockSteps { .. } => AFTERMATH,
         // Until the end.
-        FaultKind::NodeClockIsOff { .. } => return DurationMs(u64::MAX),
-        FaultKind::Limits { within, .. }
+        FaultKind::NodeClockIsOff { .. } | FaultKind::NodeWallClockSteps { .. } => {
+            return DurationMs(u64::MAX);
+        }
+        FaultKind::Event { within, .. }
+        | FaultKind::Limits { within, .. }
         | FaultKind::Pacing { within, .. }
         | FaultKind::NewUsersWindow { within, .. }
         | FaultKind::SessionDuration { within, .. } => within,

@@ -4,6 +4,7 @@
 
 mod comebacks;
 mod crowds;
+mod events;
 mod faults;
 mod flickers;
 mod shape;
@@ -88,16 +89,23 @@ pub fn scenario(seed: u64) -> Scenario {
         global_lease,
         durability,
         compare: Vec::new(),
-        rooms: vec![RoomPlan {
-            name: "room".to_owned(),
-            rules,
-            arrivals: vec![arrivals],
-            behaviour,
-        }],
+        rooms: vec![room(rules, arrivals, behaviour)],
         data_centers,
         faults,
     };
-    throttled(held_turns(crowds::gather(flickers::flicker(scenario))))
+    events::schedule(throttled(held_turns(crowds::gather(flickers::flicker(
+        scenario,
+    )))))
+}
+
+fn room(rules: Rules, arrivals: Arrivals, behaviour: Behaviour) -> RoomPlan {
+    RoomPlan {
+        name: "room".to_owned(),
+        rules,
+        events: Vec::new(),
+        arrivals: vec![arrivals],
+        behaviour,
+    }
 }
 
 /// Returns the time until the seats expire that are given just before the last fault.

@@ -21,6 +21,8 @@ const LANGUAGE: Language<'_> = Language {
         b"[room.shop]\n",
         b"[[room.shop.arrivals]]\n",
         b"[room.shop.visitors]\n",
+        b"[[room.shop.event]]\n",
+        b"event_start_time = \"2030-01-01T00:20:00Z\"\n",
         b"]",
         b"[",
         b"{",

@@ -73,6 +73,7 @@ fn full_room(session: DurationMs, length: DurationMs) -> Scenario {
         rooms: vec![RoomPlan {
             name: "room".to_owned(),
             rules,
+            events: Vec::new(),
             arrivals: vec![Arrivals {
                 data_center: None,
                 points: vec![point(DurationMs::ZERO), point(MINUTE)],

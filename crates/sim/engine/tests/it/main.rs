@@ -1,6 +1,7 @@
 //! Integration tests in one binary, because linking one for each file takes longer.
 
 mod allocations;
+mod events;
 mod far_root;
 mod fixtures;
 mod fuzz;

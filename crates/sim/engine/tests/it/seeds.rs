@@ -14,7 +14,7 @@ use anteroom_room::time::DurationMs;
 use anteroom_sim::run;
 use anteroom_sim::scenario::model::Scenario;
 use anteroom_sim::scenario::shipped::Shipped;
-use anteroom_sim::seeds::coverage::{Coverage, NAMES};
+use anteroom_sim::seeds::coverage::{Coverage, EDGES, NAMES};
 use anteroom_sim::seeds::{self, SeedRun};
 
 /// Enough to meet every kind of fault dozens of times.
@@ -124,6 +124,31 @@ fn the_seeds_reach_every_kind_of_fault_and_both_levels() {
     let many = scenarios.iter().filter(|one| has_many(one)).count();
     assert!((60..=240).contains(&far), "{far} have two levels");
     assert!(many >= 60, "{many} have several data centers");
+}
+
+/// Seeds in which something goes wrong while an event begins or ends. A thousand scenarios are
+/// looked at, and none is run.
+#[test]
+fn the_seeds_reach_every_fault_at_the_edges_of_events() {
+    let mut coverage = Coverage::default();
+    for seed in 0..1_000 {
+        let scenario = seeds::scenario(seed);
+        coverage.note(&scenario, scenario.length);
+    }
+    for edge in EDGES {
+        for fault in [
+            "crash",
+            "restart",
+            "pause",
+            "node's clock is off",
+            "node's wall clock steps",
+            "global store wiped",
+        ] {
+            let pair = (fault.min(edge), fault.max(edge));
+            let seeds = coverage.at_once.get(&pair).copied().unwrap_or(0);
+            assert!(seeds >= 2, "{pair:?}: {seeds}");
+        }
+    }
 }
 
 #[test]

@@ -135,6 +135,7 @@ fn scenario(name: &str, spread: Spread, points: Vec<RatePoint>) -> Scenario {
                 pacing: false,
                 ..Rules::default()
             },
+            events: Vec::new(),
             arrivals: vec![Arrivals {
                 data_center: None,
                 points,

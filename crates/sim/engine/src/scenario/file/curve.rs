@@ -214,6 +214,7 @@ pub fn fuzz(data: &[u8]) {
         length: LENGTH_MAX,
         folder: None,
         data_centers: Some(&[]),
+        rooms: None,
     };
     let mut mistakes = Vec::new();
     let streams = parse(data, &frame, &mut mistakes);
@@ -240,6 +241,7 @@ mod tests {
             length: LENGTH_MAX,
             folder: None,
             data_centers: Some(&[]),
+            rooms: None,
         };
         let mut mistakes = Vec::new();
         let streams = parse(text.as_bytes(), &frame, &mut mistakes);

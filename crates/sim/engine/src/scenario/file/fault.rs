@@ -6,6 +6,8 @@ use anteroom_config::{Finding, read_room_limits};
 use anteroom_room::rules::NewUsersWindow;
 use anteroom_room::time::DurationMs;
 
+mod event;
+
 use super::data_centers::{DATA_CENTER, find_data_center, place, refuse};
 use super::kinds::Step;
 use super::{Frame, LENGTH_MAX, did_you_mean};
@@ -27,6 +29,8 @@ enum Word {
     StoreLosesWrites,
     StoreClockSteps,
     NodeClockIsOff,
+    NodeWallClockSteps,
+    Event,
     Limits,
     Pacing,
     NewUsersWindow,
@@ -46,6 +50,8 @@ const KIND: Key<Choice<Word>> = Key {
         ("store_loses_writes", Word::StoreLosesWrites),
         ("store_clock_steps", Word::StoreClockSteps),
         ("node_clock_is_off", Word::NodeClockIsOff),
+        ("node_wall_clock_steps", Word::NodeWallClockSteps),
+        ("event", Word::Event),
         ("limits", Word::Limits),
         ("pacing", Word::Pacing),
         ("new_users_window", Word::NewUsersWindow),
@@ -171,7 +177,11 @@ pub(super) fn read(root: &mut Table<'_>, frame: &Frame<'_>) -> Vec<FaultPlan> {
 fn read_one(table: &mut Table<'_>, word: Word, frame: &Frame<'_>) -> Vec<FaultPlan> {
     let at = table.required(&AT);
     let kinds = match word {
-        Word::Crash | Word::Restart | Word::Pause | Word::NodeClockIsOff => {
+        Word::Crash
+        | Word::Restart
+        | Word::Pause
+        | Word::NodeClockIsOff
+        | Word::NodeWallClockSteps => {
             return read_of_nodes(table, word, at, frame);
         }
         Word::Cut => return read_cut(table, at, frame),
@@ -179,6 +189,7 @@ fn read_one(table: &mut Table<'_>, word: Word, frame: &Frame<'_>) -> Vec<FaultPl
         Word::StoreDown | Word::StoreWiped | Word::StoreLosesWrites | Word::StoreClockSteps => {
             read_of_store(table, word, frame)
         }
+        Word::Event => event::read(table, frame),
         Word::Limits => {
             let (limits, within) = (read_room_limits(table), table.defaulted(&WITHIN));
             limits.map(|limits| FaultKind::Limits { limits, within })
@@ -219,6 +230,7 @@ fn read_of_nodes(
         Word::Crash => table.required(&AFTER).map(OfNode::Crash),
         Word::Restart => table.required(&AFTER).map(OfNode::Restart),
         Word::Pause => table.required(&LASTS).map(OfNode::Pause),
+        Word::NodeWallClockSteps => table.required(&BY).map(OfNode::WallClock),
         _ => {
             let drifts_ppm = table.defaulted(&DRIFTS_PPM);
             let by = table.required(&BY);
@@ -242,6 +254,7 @@ enum OfNode {
     Restart(DurationMs),
     Pause(DurationMs),
     Clock(i64, i32),
+    WallClock(i64),
 }
 
 impl OfNode {
@@ -255,6 +268,7 @@ impl OfNode {
                 by_ms,
                 drifts_ppm,
             },
+            Self::WallClock(by_ms) => FaultKind::NodeWallClockSteps { node, by_ms },
         }
     }
 }

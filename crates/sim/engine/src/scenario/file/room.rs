@@ -1,7 +1,7 @@
 //! `[room.NAME]`: limits in the gateway's keys, arrivals, and behaviour of visitors.
 
 use anteroom_config::toml_file::{Duration, Key, Located, Number, Table, Whole, nearest};
-use anteroom_config::{Finding, RoomName, read_room_rules};
+use anteroom_config::{Finding, RoomName, read_room_events, read_room_rules};
 use anteroom_room::time::DurationMs;
 
 use super::{Frame, arrivals};
@@ -104,12 +104,14 @@ pub(super) fn read(root: &mut Table<'_>, frame: &Frame<'_>) -> Vec<RoomPlan> {
 
 fn read_one(mut table: Table<'_>, name: &str, frame: &Frame<'_>) -> Option<RoomPlan> {
     let rules = read_room_rules(&mut table);
+    let events = read_room_events(&mut table, rules.as_ref());
     let arrivals = arrivals::read(&mut table, frame);
     let behaviour = read_behaviour(table.table("visitors"));
     table.finish();
     Some(RoomPlan {
         name: name.to_owned(),
         rules: rules?,
+        events: events?,
         arrivals,
         behaviour,
     })

@@ -3,7 +3,9 @@
 use anteroom_room::ledger::LeaseTerms;
 
 use super::*;
-use crate::scenario::model::{FaultKind, LinkRef, NodeRef, RatePoint, StoreRef};
+use crate::scenario::model::{
+    EventChange, EventRef, FaultKind, LinkRef, NodeRef, RatePoint, StoreRef,
+};
 use crate::scenario::shipped::SHIPPED;
 
 const SMALL: &str = r#"
@@ -56,6 +58,61 @@ fn a_small_file_has_a_default_for_everything_else() {
     assert_eq!(scenario.data_centers[0].to_store.to, DurationMs::ZERO);
     assert_eq!(scenario.rooms[0].rules.limits.new_users_per_minute, 100);
     assert_eq!(points(&scenario), [(0, 2.0), (3_600, 2.0)]);
+}
+
+const SALE: &str = r#"
+[[room.shop.event]]
+name = "sale"
+prequeue_start_time = "2030-01-01T00:10:00Z"
+event_start_time = "2030-01-01T00:20:00Z"
+event_end_time = "2030-01-01T00:40:00Z"
+shuffle_at_event_start = true
+total_active_users = 50
+new_users_per_minute = 60
+steps = [{ after = "5m", new_users_per_minute = 90 }]
+"#;
+
+#[test]
+fn events_are_read_as_in_the_configuration_file() {
+    let scenario = read(&format!("{SMALL}{SALE}")).unwrap_or_else(|problems| panic!("{problems}"));
+    let after = |minutes: u64| scenario.starts_at + DurationMs::from_secs(minutes * 60);
+    let [event] = &scenario.rooms[0].events[..] else {
+        panic!("one event");
+    };
+    assert_eq!(event.name.as_str(), "sale");
+    assert_eq!(event.times.prequeue_at, after(10));
+    assert_eq!(event.times.starts_at, after(20));
+    assert_eq!(event.times.ends_at, Some(after(40)));
+    assert!(event.is_shuffled);
+    assert_eq!(event.values.limits.unwrap().total_active_users, 50);
+    assert_eq!(event.steps.len(), 1);
+    assert_eq!(event.steps[0].new_users_per_minute, Some(90));
+    assert_eq!(read(SMALL).unwrap().rooms[0].events, []);
+}
+
+#[test]
+fn an_event_changes_by_its_room_and_name() {
+    let fault = "[[fault]]\nat = \"25m\"\nkind = \"event\"\nevent = \"shop/sale\"\n\
+                 event_end_time = \"2030-01-01T00:50:00Z\"\nwithin = \"3s\"\n";
+    let scenario = read(&format!("{SMALL}{SALE}{fault}")).unwrap();
+    let minutes = |minutes: u64| scenario.starts_at + DurationMs::from_secs(minutes * 60);
+    let expected = FaultKind::Event {
+        event: EventRef { room: 0, event: 0 },
+        change: EventChange {
+            ends_at: Some(minutes(50)),
+            ..EventChange::default()
+        },
+        within: DurationMs::from_secs(3),
+    };
+    assert_eq!(scenario.faults[0].kind, expected);
+}
+
+#[test]
+fn a_setting_changes_an_event() {
+    let text = format!("{SMALL}{SALE}");
+    let scenario = read_with(&text, &[("room.shop.event[1].total_active_users", "70")]).unwrap();
+    let limits = scenario.rooms[0].events[0].values.limits.unwrap();
+    assert_eq!(limits.total_active_users, 70);
 }
 
 #[test]
@@ -299,6 +356,6 @@ fn the_example_shows_every_kind_of_fault_and_of_arrivals() {
         .iter()
         .map(|fault| std::mem::discriminant(&fault.kind))
         .collect();
-    assert_eq!(kinds.len(), 14);
+    assert_eq!(kinds.len(), 16);
     assert_eq!(scenario.rooms[0].arrivals.len(), 4);
 }
