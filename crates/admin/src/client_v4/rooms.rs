@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use anteroom_config::RoomId;
 use anteroom_config::api_rooms::{ApiRoom, ApiRooms};
-use anteroom_config::overrides::OperatorCommand;
+use anteroom_config::overrides::{OperatorCommand, Until};
 use anteroom_config::time_text::rfc3339_millis;
 use anteroom_node::{RoomCommandError, RoomHandle};
 use anteroom_room::event::EventPhase;
@@ -282,7 +282,9 @@ async fn override_file(call: &Call<'_>, zone: &Zone, room: &Room) -> Answer {
             "the room is in the configuration file: {} set as overrides, which win over the file",
             keys.join(", ")
         ));
-        override_room(call, &handle, &OperatorCommand::Set(changed)).await?;
+        // A client that writes a room means it for good, even during an event.
+        let set = Box::new(OperatorCommand::Set(changed));
+        override_room(call, &handle, &OperatorCommand::Until(set, Until::Never)).await?;
     }
     Ok(Reply {
         result: written(&find(call, zone, &room.wire_id)?, call.now()),

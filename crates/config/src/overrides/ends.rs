@@ -448,7 +448,7 @@ mod tests {
             let rules = effective(&file, overrides, minutes(at)).config.rules;
             rules.queue_all
         };
-        for stop in [pause.clone(), OperatorCommand::QueueAll] {
+        for stop in [pause, OperatorCommand::QueueAll] {
             let overrides = after(&[(1, stop.clone())], &file);
             assert!(is_held(&overrides, 500), "{stop:?}");
             let ending = until(stop.clone(), "2030-01-31T10:30:00Z");
