@@ -27,19 +27,17 @@ use tree::Tree;
 /// needed 12,620.
 const SEEDS: u64 = 30_000;
 
-/// Number of mutations that [`check`] tests in the usual scope: half a minute. They differ from
-/// commit to commit, so that a rule without a working checker is found soon.
+/// Number of mutations that [`check`] tests: a minute and a half. They differ from commit to commit,
+/// so that a rule without a working checker is found soon.
 const FEW: usize = 4;
 
-/// Number of them in the full scope, beside those of files that changed within [`RECENT`]. All
-/// would take a fifth of a run.
-const MORE: usize = 10;
-
-/// Number of commits for which a changed file counts as new in the full scope.
+/// Number of commits for which a changed file counts as new in the full scope. [`FEW`] mutations of
+/// such files are tested beside the others. The usual scope tests all mutations of files with changes
+/// that are not committed.
 const RECENT: u32 = 50;
 
-/// Seeds that must keep every invariant without a mutation.
-const SOUND_SEEDS: u64 = 2_000;
+/// Seeds that must keep every invariant without a mutation. The simulator's tests run them as well.
+const SOUND_SEEDS: u64 = 500;
 
 /// Selection of mutations.
 #[derive(Args)]
@@ -82,48 +80,65 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<()> {
     test_each(&mutations, options.seeds, &mut TestCounts::default())
 }
 
-/// Tests the mutations that [`select_some`] selects. Each counts as a test.
+/// Tests the mutations that a [`Selection`] selects. Each counts as a test.
 ///
 /// # Errors
 ///
 /// Those of [`run()`].
 pub(crate) fn check(run: &mut Run) -> anyhow::Result<()> {
     let all = patch::read_all()?;
-    let changed = workspace::changed_files(match run.scope {
-        Scope::All => RECENT,
-        Scope::Usual => 0,
-    });
-    let count = match run.scope {
-        Scope::All => MORE,
-        Scope::Usual => FEW,
+    let (commits, of_changed) = match run.scope {
+        Scope::All => (RECENT, FEW),
+        Scope::Usual => (0, usize::MAX),
     };
-    let (selected, others) = select_some(all, count, workspace::commits(), &changed);
+    let (selected, others) = Selection {
+        few: FEW,
+        of_changed,
+        turn: workspace::commits(),
+    }
+    .select(all, &workspace::changed_files(commits));
     let others = others.iter().map(|mutation| &mutation.name);
     run.left_out
         .extend(others.map(|name| format!("mutation {name}")));
     test_each(&selected, SEEDS, &mut run.counters)
 }
 
-/// Selects the mutations of files that have changed, and `more` by the number of commits. Returns
-/// these and the others.
-fn select_some(
-    all: Vec<Mutation>,
-    more: usize,
-    commits: usize,
-    changed: &BTreeSet<String>,
-) -> (Vec<Mutation>, Vec<Mutation>) {
-    let count = all.len();
-    let first = commits.wrapping_mul(more) % count.max(1);
-    let numbered = all.into_iter().enumerate();
-    let (selected, others): (Vec<_>, Vec<_>) = numbered.partition(|(number, mutation)| {
-        let is_next = (number + count - first) % count < more;
-        is_next || mutation.files.iter().any(|file| changed.contains(file))
-    });
-    let mutations = |numbered: Vec<(usize, Mutation)>| {
-        let mutations = numbered.into_iter().map(|(_, mutation)| mutation);
-        mutations.collect()
-    };
-    (mutations(selected), mutations(others))
+/// Part of the mutations, which changes with its turn.
+#[derive(Clone, Copy, Debug)]
+struct Selection {
+    /// Number of mutations of any file.
+    few: usize,
+    /// Greatest number of others, of files that have changed.
+    of_changed: usize,
+    /// Number of the turn.
+    turn: usize,
+}
+
+impl Selection {
+    /// Returns the selected mutations and the others.
+    fn select(
+        self,
+        mut all: Vec<Mutation>,
+        changed: &BTreeSet<String>,
+    ) -> (Vec<Mutation>, Vec<Mutation>) {
+        let mut selected = take_turn(&mut all, self.turn, self.few);
+        let is_changed = |mutation: &Mutation| mutation.files.iter().any(|f| changed.contains(f));
+        let (mut of_changed, mut others): (Vec<_>, Vec<_>) = all.into_iter().partition(is_changed);
+        selected.extend(take_turn(&mut of_changed, self.turn, self.of_changed));
+        others.extend(of_changed);
+        (selected, others)
+    }
+}
+
+/// Takes at most `count` mutations out of `mutations`: those of this turn.
+fn take_turn(mutations: &mut Vec<Mutation>, turn: usize, count: usize) -> Vec<Mutation> {
+    let all = mutations.len();
+    if count >= all {
+        return std::mem::take(mutations);
+    }
+    let first = turn.wrapping_mul(count) % all;
+    mutations.rotate_left(first);
+    mutations.drain(..count).collect()
 }
 
 fn select(all: Vec<Mutation>, only: &[String]) -> anyhow::Result<Vec<Mutation>> {

@@ -62,28 +62,21 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         group: "lints",
         name: "clippy",
-        finds: "warnings of the compiler and of clippy, in all targets, also those of fuzzing",
+        finds: "warnings of the compiler and of clippy with all cargo features, in all targets, also \
+                those of fuzzing",
         needs: &[CLIPPY, CXX, MAKE],
         scope: Scope::Usual,
-        run: |_| {
-            cargo_step(&[
-                "clippy",
-                "--workspace",
-                "--all-targets",
-                "--",
-                "-D",
-                "warnings",
-            ])
-        },
+        run: |_| lints(&["--all-targets", "--features", FEATURES]),
     },
     Step {
         group: "lints",
-        name: "features",
-        finds: "what `clippy` would find with cargo features that are off by default: \"kafka\", \
-                and \"limits\" of the benchmarks",
+        name: "defaults",
+        finds: "what `clippy` finds without the cargo features that are off by default, in \
+                libraries, programs and examples",
         needs: &[CLIPPY, CXX, MAKE],
         scope: Scope::Usual,
-        run: lints_of_features,
+        // Without examples, features of other packages would differ from those of `clippy`.
+        run: |_| lints(&["--lib", "--bins", "--examples"]),
     },
     Step {
         group: "docs",
@@ -121,7 +114,7 @@ pub(crate) const STEPS: &[Step] = &[
         needs: &[CXX, MAKE],
         scope: Scope::Usual,
         run: |run| {
-            // The whole workspace for the reason that `lints_of_features` names.
+            // The whole workspace for the reason that `lints` names.
             let layers = ["test", "--workspace", "--features", KAFKA];
             counted_step(&[&layers[..], &["--test", "kafka"]].concat(), run)
         },
@@ -171,6 +164,8 @@ pub(crate) const STEPS: &[Step] = &[
 
 /// Feature with limits over Kafka.
 const KAFKA: &str = "anteroom-tower/kafka";
+/// All features that are off by default.
+const FEATURES: &str = "anteroom-tower/kafka,anteroom-bench/limits";
 
 /// Arguments for errors only: a warning about a package in two versions is not needed in each run.
 const DENY: &[&str] = &[
@@ -207,19 +202,15 @@ fn counted(command: Command, run: &mut Run) -> anyhow::Result<Outcome> {
     Ok(Outcome::Passed)
 }
 
-/// Lints with more features. The whole workspace is selected, as for `clippy`: for fewer packages
-/// Cargo would switch off features of dependencies, and check those anew.
-fn lints_of_features(_: &mut Run) -> anyhow::Result<Outcome> {
-    cargo_step(&[
-        "clippy",
-        "--workspace",
-        "--features",
-        &[KAFKA, "anteroom-bench/limits"].join(","),
-        "--all-targets",
-        "--",
-        "-D",
-        "warnings",
-    ])
+/// Runs clippy. The whole workspace is always selected: for fewer packages Cargo would switch off
+/// features of dependencies, and check those anew.
+fn lints(selection: &[&str]) -> anyhow::Result<Outcome> {
+    let arguments = [
+        &["clippy", "--workspace"],
+        selection,
+        &["--", "-D", "warnings"],
+    ];
+    cargo_step(&arguments.concat())
 }
 
 fn doc(_: &mut Run) -> anyhow::Result<Outcome> {

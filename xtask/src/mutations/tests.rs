@@ -4,8 +4,8 @@
 use std::fs;
 use std::time::SystemTime;
 
+use super::Selection;
 use super::patch::{Found, Mutation, read_all};
-use super::select_some;
 use super::tree::{apply, entries, read_line, sync};
 use crate::workspace;
 
@@ -59,7 +59,7 @@ fn a_file_without_a_line_is_rejected_naming_the_line() {
 }
 
 #[test]
-fn mutations_take_turns_and_those_of_changed_files_come_first() {
+fn mutations_take_turns_and_so_do_those_of_changed_files() {
     let named = |name: String| {
         let diff = DIFF.replace("a.rs", &format!("{name}.rs"));
         Mutation::parse(&name, &format!("Rule: One.\nNoticed by: Seats\n{diff}")).unwrap()
@@ -71,18 +71,27 @@ fn mutations_take_turns_and_those_of_changed_files_come_first() {
             .map(|mutation| mutation.name.as_str())
             .collect()
     };
-    let check = |commits, changed: &[&str], selected: &str, others: &str| {
-        let changed = changed.iter().map(|file| (*file).to_owned()).collect();
-        let found = select_some(all.clone(), 4, commits, &changed);
-        assert_eq!(
-            (names(&found.0), names(&found.1)),
-            (selected.to_owned(), others.to_owned())
-        );
+    let check = |turn, of_changed, changed: &[&str], selected: &str| {
+        let changed = changed.iter().map(|file| format!("crates/{file}.rs"));
+        let few = 4;
+        let selection = Selection {
+            few,
+            of_changed,
+            turn,
+        };
+        let (found, others) = selection.select(all.clone(), &changed.collect());
+        assert_eq!(names(&found), selected);
+        assert_eq!(found.len() + others.len(), all.len());
+        assert!(others.iter().all(|other| !found.contains(other)));
     };
-    check(0, &[], "0123", "456789");
-    check(1, &[], "4567", "012389");
-    check(2, &[], "0189", "234567");
-    check(1, &["crates/9.rs", "crates/x.rs"], "45679", "01238");
+    check(0, 2, &[], "0123");
+    check(1, 2, &[], "4567");
+    check(2, 2, &[], "8901");
+    check(1, 2, &["9", "x"], "45679");
+    check(0, 2, &["3", "5", "6", "7", "8"], "012356");
+    check(10, 2, &["3", "5", "6", "7", "8"], "012356");
+    check(5, 2, &["3", "5", "6", "7", "8"], "012378");
+    check(0, usize::MAX, &["5", "6", "7"], "0123567");
 }
 
 #[test]

@@ -76,6 +76,8 @@ impl Tree {
             command.arg(format!("--config=profile.mutations.{line}"));
         }
         command.arg("--target-dir").arg(&self.build);
+        // A build server may have switched it off, for builds that are the only ones.
+        command.env("CARGO_INCREMENTAL", "1");
         run(command.current_dir(&self.source)).context("building the simulator")?;
         Ok(())
     }

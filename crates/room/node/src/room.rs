@@ -91,7 +91,7 @@ pub struct RoomHandle {
     here: DataCenterId,
     opened_at: Timestamp,
     ledgers: Ledgers,
-    history: stats::History,
+    root_facts: stats::RootFactsCache,
     collector: Mutex<Collector>,
     settings: ArcSwap<Settings>,
     /// Locked while settings are replaced: the file, operators and the schedule change them.
@@ -190,7 +190,7 @@ impl RoomHandle {
             here,
             opened_at,
             ledgers,
-            history: stats::History::default(),
+            root_facts: stats::RootFactsCache::default(),
             collector: Mutex::default(),
         };
         if !handle.held.stops().is_empty() {

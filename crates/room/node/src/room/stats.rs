@@ -1,6 +1,6 @@
 //! Stats of a room, for metrics and the status page.
 
-mod history;
+mod root_facts;
 
 use std::sync::atomic::Ordering;
 
@@ -11,8 +11,8 @@ use anteroom_room::sync::Snapshot;
 use anteroom_room::time::{DurationMs, Timestamp};
 use anteroom_room::watermark::Watermark;
 use anteroom_store::wire::state::{self, StateFacts};
-pub use history::DataCenterOfRoom;
-pub(super) use history::History;
+pub use root_facts::DataCenterOfRoom;
+pub(super) use root_facts::RootFactsCache;
 
 use super::RoomHandle;
 
@@ -84,7 +84,7 @@ impl RoomHandle {
     /// root ledger, at most once a second. While that is unavailable they are missing.
     pub async fn state(&self) -> StateFacts {
         self.refresh_overrides().await;
-        let history = self.history().await;
+        let traffic = self.traffic_of_all().await;
         let stats = self.stats();
         let settings = self.settings.load();
         let config = &settings.config;
@@ -105,7 +105,7 @@ impl RoomHandle {
             admissions_this_minute: snapshot.admitted_in(stats.now.minute()),
             global_nodes: snapshot.nodes,
             data_center_nodes: snapshot.nodes_here,
-            history: history.unwrap_or_else(|| self.own_history(snapshot)),
+            history: traffic.unwrap_or_else(|| self.own_traffic(snapshot)),
             watermark: match snapshot.watermark {
                 Watermark::Nobody => state::Watermark::Closed,
                 Watermark::UpTo(at) => state::Watermark::ArrivedBy(at),

@@ -4,8 +4,6 @@
 mod coverage;
 mod rigs;
 
-use std::sync::{Arc, Mutex};
-
 use anteroom_e2e::replay::{PlayError, Rig, play};
 use anteroom_room::id::Incarnation;
 use anteroom_room::ledger::Ledger;
@@ -15,8 +13,7 @@ use anteroom_sim::scenario::model::{FaultKind, Scenario};
 use anteroom_sim::seeds;
 use anteroom_store::chain;
 use coverage::Coverage;
-use rigs::{Forgetful, InMemory, OnDisk, OnServer};
-use tokio::task::JoinSet;
+use rigs::{Forgetful, InFolder, InMemory, OnServer};
 
 /// Returns the first seeds, and those in which nodes drain.
 fn first_seeds() -> Vec<u64> {
@@ -42,21 +39,11 @@ fn next(count: usize, is: impl Fn(&Scenario) -> bool) -> impl Iterator<Item = u6
     seeds.take(count)
 }
 
-/// Replays all of `seeds`, on all stores at the same time.
-async fn check<R: Rig + 'static>(seeds: Vec<u64>, rigs: Vec<R>) {
-    let left = Arc::new(Mutex::new(seeds.into_iter()));
-    let mut plays = JoinSet::new();
-    for mut rig in rigs {
-        let left = Arc::clone(&left);
-        plays.spawn(async move {
-            loop {
-                let seed = left.lock().unwrap().next();
-                let Some(seed) = seed else { break };
-                check_seed(seed, &mut rig).await;
-            }
-        });
+/// Replays all of `seeds` on one store.
+async fn check(seeds: Vec<u64>, mut rig: impl Rig) {
+    for seed in seeds {
+        check_seed(seed, &mut rig).await;
     }
-    plays.join_all().await;
 }
 
 async fn check_seed(seed: u64, rig: &mut dyn Rig) {
@@ -70,42 +57,32 @@ async fn check_seed(seed: u64, rig: &mut dyn Rig) {
 
 #[tokio::test]
 async fn a_store_in_memory_replies_as_simulated() {
-    check(first_seeds(), vec![InMemory::new()]).await;
+    check(first_seeds(), InMemory::new()).await;
 }
 
 #[tokio::test]
 async fn a_memory_store_with_losses_replies_as_simulated() {
-    check(special_seeds(), vec![InMemory::new()]).await;
+    check(special_seeds(), InMemory::new()).await;
 }
 
-/// Returns half of the seeds, for stores where each operation waits for the disk.
-fn every_other(seeds: Vec<u64>) -> Vec<u64> {
-    seeds.into_iter().step_by(2).collect()
-}
-
-/// Returns several stores, because most of the time they wait for the disk.
-fn disks() -> Vec<OnDisk> {
-    (0..4).map(|_| OnDisk::new()).collect()
-}
-
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn the_embedded_store_replies_as_simulated() {
-    check(every_other(first_seeds()), disks()).await;
+    check(first_seeds(), InFolder::new()).await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn the_embedded_store_with_losses_replies_as_simulated() {
-    check(every_other(special_seeds()), disks()).await;
+    check(special_seeds(), InFolder::new()).await;
 }
 
 #[tokio::test]
 async fn a_server_replies_as_simulated() {
-    check(first_seeds(), vec![OnServer::start().await]).await;
+    check(first_seeds(), OnServer::start().await).await;
 }
 
 #[tokio::test]
 async fn a_server_with_losses_replies_as_simulated() {
-    check(special_seeds(), vec![OnServer::start().await]).await;
+    check(special_seeds(), OnServer::start().await).await;
 }
 
 #[test]

@@ -128,16 +128,21 @@ impl Store for ForgetfulStore {
     }
 }
 
+/// Folder in memory, on Linux. These tests are about replies, and others are about power failures.
+/// On a disk each operation would wait for it.
+const MEMORY: &str = "/dev/shm";
+
 /// Journal in a folder.
-pub(crate) struct OnDisk {
+pub(crate) struct InFolder {
     temp: TempDir,
     folders: u32,
     store: Arc<Embedded>,
 }
 
-impl OnDisk {
+impl InFolder {
     pub(crate) fn new() -> Self {
-        let temp = tempfile::tempdir().unwrap();
+        let temp = tempfile::tempdir_in(MEMORY).or_else(|_| tempfile::tempdir());
+        let temp = temp.unwrap();
         let store = journal(&temp, 0);
         Self {
             temp,
@@ -147,7 +152,7 @@ impl OnDisk {
     }
 }
 
-impl Rig for OnDisk {
+impl Rig for InFolder {
     fn store(&self) -> Arc<dyn Store> {
         Arc::clone(&self.store) as Arc<dyn Store>
     }

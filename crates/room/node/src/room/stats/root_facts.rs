@@ -14,14 +14,14 @@ use tokio::time::{Instant, timeout};
 
 use crate::room::RoomHandle;
 
-/// Greatest age of the history, so that reloads of a dashboard add little load on the store.
+/// Greatest age of the facts, so that reloads of a dashboard add little load on the store.
 const FRESH: Duration = Duration::from_secs(1);
 /// Timeout of a read.
 const TIMEOUT: Duration = Duration::from_millis(800);
 
 /// Cache of what the root ledger says about data centers.
 #[derive(Default)]
-pub(in crate::room) struct History(Mutex<Option<(Instant, RootFacts)>>);
+pub(in crate::room) struct RootFactsCache(Mutex<Option<(Instant, RootFacts)>>);
 
 /// Facts about data centers in the root ledger.
 #[derive(Clone)]
@@ -44,9 +44,9 @@ pub struct DataCenterOfRoom {
 }
 
 impl RoomHandle {
-    /// Returns the history of all data centers; `None` if this node has its own store, or the read
-    /// fails.
-    pub(super) async fn history(&self) -> Option<Vec<MinuteTraffic>> {
+    /// Returns the admissions of all data centers by minute; `None` if this node has its own store,
+    /// or the read fails.
+    pub(super) async fn traffic_of_all(&self) -> Option<Vec<MinuteTraffic>> {
         Some(self.root_facts().await?.minutes)
     }
 
@@ -67,11 +67,11 @@ impl RoomHandle {
 
     async fn root_facts(&self) -> Option<RootFacts> {
         let root = self.ledgers.root()?;
-        let mut read = self.history.0.lock().await;
-        if let Some((read_at, history)) = &*read
+        let mut read = self.root_facts.0.lock().await;
+        if let Some((read_at, facts)) = &*read
             && read_at.elapsed() < FRESH
         {
-            return Some(history.clone());
+            return Some(facts.clone());
         }
         let facts = timeout(TIMEOUT, self.read_root(root)).await.ok()??;
         *read = Some((Instant::now(), facts.clone()));
@@ -89,8 +89,8 @@ impl RoomHandle {
         })
     }
 
-    /// Returns the history that this node knows: that of its own data center.
-    pub(super) fn own_history(&self, snapshot: &Snapshot) -> Vec<MinuteTraffic> {
+    /// Returns the admissions by minute that this node knows: those of its own data center.
+    pub(super) fn own_traffic(&self, snapshot: &Snapshot) -> Vec<MinuteTraffic> {
         let here = &self.shared.data_center;
         let minutes = snapshot.admitted.iter();
         minutes
