@@ -13,7 +13,7 @@ use anteroom_room::time::{DurationMs, Timestamp};
 use serde_json::Value;
 
 use crate::model::{EventName, RoomConfig, RoomEvent};
-use crate::overrides::RoomOverrides;
+use crate::overrides::{RoomOverrides, RunOff};
 use crate::{Changed, Problem};
 
 /// Time before a prequeue at which the room takes over its times. Then each room ends its free
@@ -58,6 +58,8 @@ pub struct EventNow {
     pub times: EventTimes,
     /// Whether those who come in the prequeue enter in random order.
     pub is_shuffled: bool,
+    /// Queue after the event; `None` if it has none.
+    pub run_off: Option<RunOff>,
 }
 
 /// Returns the settings of a room at `now`, by the wall clock.
@@ -117,7 +119,7 @@ pub(crate) fn events_now<'a>(
 ) -> Vec<(&'a RoomEvent, EventNow)> {
     let events = file.events.iter().filter(|event| !event.is_suspended);
     events
-        .map(|event| (event, EventNow::of(event, overrides, now)))
+        .map(|event| (event, EventNow::of(event, file, overrides, now)))
         .collect()
 }
 
@@ -143,9 +145,7 @@ fn last_rules(file: &RoomConfig, events: &[(&RoomEvent, EventNow)]) -> Option<Ru
         .iter()
         .filter(|(_, event)| event.phase == EventPhase::Over);
     let (event, _) = over.max_by_key(|(_, event)| event.times.starts_at)?;
-    let mut room = event.applied_to(file);
-    event.apply_steps(&mut room, Timestamp::NEVER);
-    Some(room.rules)
+    Some(event.last_rules(file))
 }
 
 /// Returns the event that `opens_at` of a room stands for.
@@ -161,6 +161,7 @@ fn opening(config: &RoomConfig, overrides: &RoomOverrides, now: Timestamp) -> Op
         phase: times.phase(overrides.events.phase(name, &times), now),
         times,
         is_shuffled: config.rules.draw,
+        run_off: None,
     })
 }
 
@@ -197,13 +198,14 @@ fn differing(file: &RoomConfig, layered: &RoomConfig) -> BTreeSet<&'static str> 
 }
 
 impl EventNow {
-    fn of(event: &RoomEvent, overrides: &RoomOverrides, now: Timestamp) -> Self {
+    fn of(event: &RoomEvent, file: &RoomConfig, overrides: &RoomOverrides, now: Timestamp) -> Self {
         let latched = overrides.events.phase(event.name.as_str(), &event.times);
         Self {
             name: event.name.to_string(),
             phase: event.times.phase(latched, now),
             times: event.times,
             is_shuffled: event.is_shuffled,
+            run_off: RunOff::of(&event.last_rules(file)),
         }
     }
 
@@ -253,6 +255,13 @@ impl RoomEvent {
             room.page.template = Some(template.clone());
         }
         room
+    }
+
+    /// Returns the rules of the room during the event, with all of its steps.
+    fn last_rules(&self, room: &RoomConfig) -> Rules {
+        let mut room = self.applied_to(room);
+        self.apply_steps(&mut room, Timestamp::NEVER);
+        room.rules
     }
 
     /// Returns the keys that the event sets to other values than the room has, at any step.

@@ -21,8 +21,8 @@ use serde_json::Value;
 use crate::{Changed, LiveValues, RoomConfig};
 
 pub use command::OperatorCommand;
-pub use ends::{End, HiddenValue, SetBy, Until};
-pub use event_latches::{EventLatch, EventLatches};
+pub use ends::{End, EventEnd, HiddenValue, SetBy, Until};
+pub use event_latches::{EventLatch, EventLatches, RunOff};
 pub use log::Log;
 pub use pending_stops::{DecidedAt, PendingStop, PendingStops, Stop, Subject};
 pub use shown::{PauseView, PendingStopView, RoomOverridesView, SetView, ValueView};
@@ -128,6 +128,23 @@ pub struct Change {
     pub before: Value,
     /// Value now; `null` if there is none.
     pub after: Value,
+    /// End of the override before; absent if there was none, or it had no end.
+    #[serde(default, rename = "endBefore", skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>)]
+    pub end_before: Option<End>,
+}
+
+impl Change {
+    /// Returns the change of a value without an end.
+    #[must_use]
+    pub fn new(key: impl Into<String>, before: Value, after: Value) -> Self {
+        Self {
+            key: key.into(),
+            before,
+            after,
+            end_before: None,
+        }
+    }
 }
 
 /// Error of bytes that this program cannot read as a record.

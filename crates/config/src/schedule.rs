@@ -84,6 +84,19 @@ pub struct Phases {
     /// Room time since which nobody waits under the present settings; `None` while somebody does,
     /// or nobody has said.
     nobody_waits_since: Option<Timestamp>,
+    queue_of_gone: QueueOfGone,
+}
+
+/// Queue for an event that the room does not have any more.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+enum QueueOfGone {
+    /// There was none under the present settings.
+    #[default]
+    Never,
+    /// Some may wait.
+    MayWait,
+    /// Some node found that nobody waits any more.
+    Done,
 }
 
 impl Phases {
@@ -109,10 +122,16 @@ impl Phases {
     ) -> Evaluation {
         self.latches.adopt(stored);
         let evaluation = self.evaluated(file, overrides, clocks);
-        if evaluation.effective.config != before.config {
+        let has_changed = evaluation.effective.config != before.config;
+        if has_changed {
             // Those who came just before the settings changed are not counted yet.
             self.nobody_waits_since = None;
         }
+        self.queue_of_gone = match self.latches.run_off_of_gone(file) {
+            Some(_) => QueueOfGone::MayWait,
+            None if has_changed || self.queue_of_gone == QueueOfGone::Never => QueueOfGone::Never,
+            None => QueueOfGone::Done,
+        };
         evaluation
     }
 
@@ -145,7 +164,9 @@ impl Phases {
         clocks: Clocks,
     ) -> RulesOfSchedule {
         let found = self.found(evaluation, room, clocks);
-        self.drain(&evaluation.effective, &found.in_force);
+        if found.in_force.queueing_method == QueueingMethod::Passthrough {
+            self.drain(&evaluation.effective);
+        }
         found
     }
 
@@ -178,6 +199,7 @@ impl Phases {
         for event in &effective.begun {
             let (holds_from, opens_at) = prequeue_by_clock(event, clocks);
             let latch = EventLatch::new(event.phase, holds_from, opens_at);
+            let latch = latch.with_run_off(event.run_off);
             self.latches.advance(&event.name, &event.times, latch);
         }
         // The store forgets them, too.
@@ -187,12 +209,12 @@ impl Phases {
     /// Notes that nobody waits any more who came before the end of the last event: then all nodes
     /// let everybody pass. One that went on with its queue would give no seats to those who wait
     /// there.
-    fn drain(&mut self, effective: &Effective, rules: &Rules) {
-        if let Some(event) = over(effective)
-            && rules.queueing_method == QueueingMethod::Passthrough
-        {
+    fn drain(&mut self, effective: &Effective) {
+        if let Some(event) = over(effective) {
             self.latches.drain(&event.name, &event.times);
         }
+        self.latches.finish_gone(&effective.config);
+        self.queue_of_gone = QueueOfGone::Never;
     }
 
     /// Returns the rules that the settings want, with the times of opening in room time. Times that
@@ -254,8 +276,14 @@ impl Phases {
             .nobody_waits_since
             .filter(|_| room.people_waiting() == 0);
         let has_nobody = since.is_some_and(|since| since + COUNTED_WITHIN <= clocks.room);
-        let may_wait = !has_nobody && !self.has_drained(effective, clocks);
-        let mut rules = wanted.in_force(room.rules(), may_wait, clocks.room);
+        let is_drained = match self.queue_of_gone {
+            QueueOfGone::Never => self.has_drained(effective, clocks),
+            QueueOfGone::MayWait => false,
+            QueueOfGone::Done => true,
+        };
+        let before = self.rules_before(effective, room.rules());
+        let may_wait = !has_nobody && !is_drained;
+        let mut rules = wanted.in_force(&before, may_wait, clocks.room);
         let is_set = |key| evaluation.overrides.values.contains_key(key);
         if is_set(TOTAL_ACTIVE_USERS) {
             rules.limits.total_active_users = wanted.limits.total_active_users;
@@ -266,6 +294,17 @@ impl Phases {
         RulesOfSchedule {
             wanted,
             in_force: rules,
+        }
+    }
+
+    /// Returns the rules that hold for those who may still wait. A process that starts, or has just
+    /// got a room, knows them from the record if the event was deleted.
+    fn rules_before(&self, effective: &Effective, applied: &Rules) -> Rules {
+        let lets_pass = applied.queueing_method == QueueingMethod::Passthrough;
+        let run_off = self.latches.run_off_of_gone(&effective.config);
+        match run_off.filter(|_| lets_pass) {
+            Some(run_off) => run_off.applied_to(*applied),
+            None => *applied,
         }
     }
 

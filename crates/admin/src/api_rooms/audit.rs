@@ -42,11 +42,7 @@ fn changes_of_all(ids: &[RoomId], before: &ApiRooms, next: &ApiRooms) -> Vec<Cha
         let (old, new) = (room(before, id), room(next, id));
         let name = name(id, old, new);
         let tag = |record: &ApiRooms| record.room(id).map(|(entry, _)| entry.tag());
-        rooms.push(Change {
-            key: name.clone(),
-            before: json!(tag(before)),
-            after: json!(tag(next)),
-        });
+        rooms.push(Change::new(&name, json!(tag(before)), json!(tag(next))));
         all.extend(changes(old, new).into_iter().map(|change| Change {
             key: format!("{name}: {}", change.key),
             ..change
@@ -93,11 +89,9 @@ pub(super) fn changes(before: Option<&ApiRoom>, after: Option<&ApiRoom>) -> Vec<
     .concat();
     keys.sort();
     keys.dedup();
-    let changes = keys.into_iter().map(|key| Change {
-        before: value(before, &key),
-        after: value(after, &key),
-        key,
-    });
+    let changes = keys
+        .into_iter()
+        .map(|key| Change::new(&key, value(before, &key), value(after, &key)));
     let is_empty = |value: &Value| [Value::Null, json!(""), json!([])].contains(value);
     changes
         .filter(|change| {

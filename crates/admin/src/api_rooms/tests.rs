@@ -661,11 +661,7 @@ async fn a_change_is_checked_beside_all_other_rooms_and_written_to_the_log() {
         ["room edit sale", "room edit other", "room edit sale"]
     );
     let changes = &entries[2].changes;
-    let expected = Change {
-        key: "description".to_owned(),
-        before: json!(""),
-        after: json!("For friends"),
-    };
+    let expected = Change::new("description", json!(""), json!("For friends"));
     assert_eq!(changes, &[expected]);
 }
 

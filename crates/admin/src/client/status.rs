@@ -11,8 +11,8 @@ use anyhow::Context as _;
 use bytes::Bytes;
 use clap::Args;
 use futures_util::future::join_all;
-use http::Request;
 use http::header::AUTHORIZATION;
+use http::{Request, StatusCode};
 use http_body_util::Full;
 use serde_json::Value;
 
@@ -162,16 +162,34 @@ async fn readiness(admin: &AdminAddress, connection: &Connection) -> anyhow::Res
 }
 
 async fn fetch(admin: &AdminAddress, connection: &Connection) -> anyhow::Result<Bytes> {
-    let mut request = Request::get(format!("{PREFIX}/state"));
-    // At a loopback address, states need no token.
-    if !admin.is_loopback() {
-        let token = format!("Bearer {}", token(&connection.token_file)?);
-        request = request.header(AUTHORIZATION, token);
+    // A gateway that listens on loopback only shows its states without a token.
+    let may_lack_token = admin.is_loopback();
+    if may_lack_token {
+        let (status, body) = fetch_with(admin, connection, None).await?;
+        if status.is_success() {
+            return Ok(body);
+        }
+        anyhow::ensure!(
+            status == StatusCode::UNAUTHORIZED,
+            "the gateway responded with {status}"
+        );
     }
-    let request = request.body(Full::default())?;
-    let (status, body) = send(admin, connection, request).await?;
+    let token = token(&connection.token_file)?;
+    let (status, body) = fetch_with(admin, connection, Some(&token)).await?;
     anyhow::ensure!(status.is_success(), "the gateway responded with {status}");
     Ok(body)
+}
+
+async fn fetch_with(
+    admin: &AdminAddress,
+    connection: &Connection,
+    token: Option<&str>,
+) -> anyhow::Result<(StatusCode, Bytes)> {
+    let mut request = Request::get(format!("{PREFIX}/state"));
+    if let Some(token) = token {
+        request = request.header(AUTHORIZATION, format!("Bearer {token}"));
+    }
+    send(admin, connection, request.body(Full::default())?).await
 }
 
 /// Formats the reply of one of several nodes, with its address.

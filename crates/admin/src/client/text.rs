@@ -108,11 +108,7 @@ mod tests {
                 address: "127.0.0.1".to_owned(),
             },
             what: "set total_active_users=300".to_owned(),
-            changes: vec![Change {
-                key: "total_active_users".to_owned(),
-                before: 200.into(),
-                after: 300.into(),
-            }],
+            changes: vec![Change::new("total_active_users", 200.into(), 300.into())],
         };
         let text = log(&Log {
             entries: vec![entry],

@@ -94,7 +94,8 @@ pub(super) const ROOM: &[Field] = &[
     ),
     field("custom_page_html", Text, "\"\""),
     field("default_template_language", Language, "\"en-US\""),
-    field("enabled_origin_commands", Same, "[]"),
+    // Rooms that were made here have their own value, also if none was sent.
+    field("enabled_origin_commands", Same, "[\"revoke\"]"),
     field("turnstile_mode", NO_CHALLENGE, "\"off\""),
     field("turnstile_action", ONLY_LOGGED, "\"log\""),
     field("next_event_prequeue_start_time", ReadOnly, "null"),
@@ -445,6 +446,8 @@ mod tests {
         assert_eq!(written["session_duration"], 5);
         assert_eq!(written["cookie_attributes"]["secure"], "auto");
         assert_eq!(written["next_event_start_time"], Value::Null);
+        // Without the key, an origin may end sessions.
+        assert_eq!(written["enabled_origin_commands"], json!(["revoke"]));
         let file = object(json!({"session_duration": "90s", "pacing": false}));
         let written = super::written(ROOM, &file, &Map::new());
         assert_eq!(written["session_duration"], 2);

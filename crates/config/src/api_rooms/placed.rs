@@ -40,6 +40,12 @@ pub struct LeftOut {
 /// Keys of a room that name files of one machine, or that the record has elsewhere.
 const FILE_ONLY: [&str; 3] = ["id", "custom_page_file", "logo"];
 
+/// Keys of a room in the file whose values a room of the API has beside its `values`.
+const ELSEWHERE: [(&str, &str); 2] = [
+    ("event", "a room of the API has its events in \"events\""),
+    ("bypass", "a room of the API has its rules in \"rules\""),
+];
+
 impl ApiRooms {
     /// Returns the rooms that can be served beside those of `file`. Where two claim the same, the
     /// file's room has it, and then the older one.
@@ -185,6 +191,11 @@ fn read(
     if has_origins {
         let text = "a room of the API has the origins of its site";
         problems.push(Problem::remark(owner.clone(), "origin", text));
+    }
+    for (key, text) in ELSEWHERE {
+        if room.values.contains_key(key) {
+            problems.push(Problem::remark(owner.clone(), key, text));
+        }
     }
     for key in file_only(&file_values) {
         let text = "only the configuration file sets this";

@@ -112,6 +112,13 @@ fn a_room_with_mistakes_is_left_out_and_the_others_are_served() {
         &["room \"bad\": custom_page_file: only the configuration file sets this"],
     );
     check(
+        json!({"name": "bad", "host": "www.example", "event": [], "bypass": ["true"]}),
+        &[
+            "room \"bad\": event: a room of the API has its events in \"events\"",
+            "room \"bad\": bypass: a room of the API has its rules in \"rules\"",
+        ],
+    );
+    check(
         json!({"name": "bad", "host": "www.example", "total_active_users": 0}),
         &[
             "room \"bad\": total_active_users: found 0, allowed: an integer from 1 to \

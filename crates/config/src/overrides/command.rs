@@ -105,7 +105,7 @@ impl RoomOverrides {
         next.apply(command, file, now)?;
         next.check(&present, command, file, now)?;
         next.note_setters(&present, command, file, (who, now));
-        let changes = changes(&present.facts(file), &next.facts(file));
+        let changes = changes((&present, &present.facts(file)), (&next, &next.facts(file)));
         let entry = Entry::following(self, who, now, command.to_text(), changes);
         next.version = entry.version;
         next.decided_at.note(command, entry.at);
@@ -189,6 +189,15 @@ impl RoomOverrides {
                     "it is now {value}; change {} made it {}",
                     entry.version, change.after
                 );
+                problems.push(remark(file, key, &text));
+                continue;
+            }
+            if change
+                .end_before
+                .as_ref()
+                .is_some_and(|end| self.has_come(end, file, now))
+            {
+                let text = format!("what change {} changed has ended since", entry.version);
                 problems.push(remark(file, key, &text));
                 continue;
             }
@@ -325,18 +334,20 @@ impl RoomOverrides {
     }
 }
 
+/// Returns the keys whose values differ, or the ends of their overrides.
 fn changes(
-    before: &BTreeMap<&'static str, Value>,
-    after: &BTreeMap<&'static str, Value>,
+    (before, facts_before): (&RoomOverrides, &BTreeMap<&'static str, Value>),
+    (after, facts_after): (&RoomOverrides, &BTreeMap<&'static str, Value>),
 ) -> Vec<Change> {
-    let differing = after
-        .iter()
-        .filter(|(key, value)| before.get(*key) != Some(value));
+    let differing = facts_after.iter().filter(|(key, value)| {
+        facts_before.get(*key) != Some(value) || before.end_of(key) != after.end_of(key)
+    });
     differing
         .map(|(key, value)| Change {
             key: (*key).to_owned(),
-            before: before.get(key).cloned().unwrap_or_default(),
+            before: facts_before.get(key).cloned().unwrap_or_default(),
             after: value.clone(),
+            end_before: before.end_of(key).cloned(),
         })
         .collect()
 }

@@ -8,13 +8,14 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use anteroom_room::event::EventPhase;
+use anteroom_room::event::{EventPhase, EventTimes};
 use anteroom_room::time::{DurationMs, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::command::{MESSAGE, PAUSE, QUEUE_ALL};
-use super::{Actor, OperatorCommand, RoomOverrides};
+use super::event_latches::{EventLatches, KEPT_FOR};
+use super::{Actor, Change, Entry, OperatorCommand, RoomOverrides};
 use crate::effective::{EventNow, events_now};
 use crate::time_text::{parse, rfc3339_millis, rfc3339_secs};
 use crate::{RoomConfig, RoomEvent};
@@ -95,17 +96,88 @@ pub struct SetBy {
 pub enum End {
     /// Time, in Unix milliseconds by the wall clock.
     At(u64),
-    /// End of the event with this name, or its removal or suspension.
-    Event(String),
+    /// End of an event, or its removal or suspension.
+    Event(EventEnd),
+}
+
+/// Event with which an override ends. Its times are those that it had when the override was set, in
+/// Unix milliseconds by the wall clock.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventEnd {
+    name: String,
+    prequeue_at: u64,
+    starts_at: u64,
+    ends_at: u64,
+}
+
+impl EventEnd {
+    /// Returns the end of an event; `None` if it has none.
+    fn of(event: &EventNow) -> Option<Self> {
+        let EventTimes {
+            prequeue_at,
+            starts_at,
+            ends_at,
+        } = event.times;
+        Some(Self {
+            name: event.name.clone(),
+            prequeue_at: prequeue_at.0,
+            starts_at: starts_at.0,
+            ends_at: ends_at?.0,
+        })
+    }
+
+    /// Returns the name of the event.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    const fn times(&self) -> EventTimes {
+        EventTimes {
+            prequeue_at: Timestamp(self.prequeue_at),
+            starts_at: Timestamp(self.starts_at),
+            ends_at: Some(Timestamp(self.ends_at)),
+        }
+    }
+
+    /// Whether the event is over or gone. One that was moved before its end is still the same. A
+    /// later one of the same name is not: the next sale of a weekly series brings nothing back.
+    fn has_come(
+        &self,
+        events: &[(&RoomEvent, EventNow)],
+        latches: &EventLatches,
+        now: Timestamp,
+    ) -> bool {
+        let mut of_name = events.iter().filter(|(_, event)| event.name == self.name);
+        let Some((_, event)) = of_name.next() else {
+            return true;
+        };
+        if event.phase == EventPhase::Over {
+            return true;
+        }
+        let times = self.times();
+        if event.times == times {
+            return false;
+        }
+        let is_forgotten = times.starts_at + KEPT_FOR <= now;
+        match latches.phase(&self.name, &times) {
+            EventPhase::Over => true,
+            EventPhase::Upcoming if !is_forgotten => false,
+            _ => event.times.starts_at.0 >= self.ends_at,
+        }
+    }
 }
 
 impl End {
-    fn has_come(&self, events: &[(&RoomEvent, EventNow)], now: Timestamp) -> bool {
+    fn has_come(
+        &self,
+        events: &[(&RoomEvent, EventNow)],
+        latches: &EventLatches,
+        now: Timestamp,
+    ) -> bool {
         match self {
             Self::At(at) => *at <= now.0,
-            Self::Event(name) => !events
-                .iter()
-                .any(|(_, event)| event.name == *name && event.phase < EventPhase::Over),
+            Self::Event(event) => event.has_come(events, latches, now),
         }
     }
 
@@ -113,9 +185,9 @@ impl End {
     pub(super) fn at(&self, file: &RoomConfig) -> Option<Timestamp> {
         match self {
             Self::At(at) => Some(Timestamp(*at)),
-            Self::Event(name) => {
+            Self::Event(end) => {
                 let mut events = file.events.iter();
-                let event = events.find(|event| event.name.as_str() == name)?;
+                let event = events.find(|event| event.name.as_str() == end.name)?;
                 event.times.ends_at
             }
         }
@@ -146,20 +218,35 @@ impl OperatorCommand {
             Self::Pause { .. } => key == PAUSE,
             Self::QueueAll => key == QUEUE_ALL,
             Self::Message(_) => key == MESSAGE,
+            Self::Undo(entry) => entry.change_of(key).is_some(),
             _ => false,
         }
     }
 
     /// Whether an override that the command sets during an event ends with it.
     fn ends_with_event(&self) -> bool {
-        matches!(
-            self.inner(),
-            Self::Set(_) | Self::Message(Some(_)) | Self::Undo(_)
-        )
+        matches!(self.inner(), Self::Set(_) | Self::Message(Some(_)))
+    }
+}
+
+impl Entry {
+    /// Returns the change of a key; `None` if the entry has none.
+    fn change_of(&self, key: &str) -> Option<&Change> {
+        self.changes.iter().find(|change| change.key == key)
     }
 }
 
 impl RoomOverrides {
+    /// Returns the end of the override of a key; `None` if it has none.
+    pub(super) fn end_of(&self, key: &str) -> Option<&End> {
+        self.set_by.get(key).and_then(|set| set.end.as_ref())
+    }
+
+    /// Whether an end has come at `now`, by the wall clock.
+    pub(super) fn has_come(&self, end: &End, file: &RoomConfig, now: Timestamp) -> bool {
+        end.has_come(&events_now(file, self, now), &self.events, now)
+    }
+
     /// Returns the overrides without those that have ended at `now`, by the wall clock.
     #[must_use]
     pub fn in_effect(&self, file: &RoomConfig, now: Timestamp) -> Cow<'_, Self> {
@@ -169,7 +256,7 @@ impl RoomOverrides {
         let events = events_now(file, self, now);
         let has_ended = |set: &SetBy| {
             let end = set.end.as_ref();
-            end.is_some_and(|end| end.has_come(&events, now))
+            end.is_some_and(|end| end.has_come(&events, &self.events, now))
         };
         let ended = self.set_by.iter().filter(|(_, set)| has_ended(set));
         let ended: Vec<String> = ended.map(|(key, _)| key.clone()).collect();
@@ -225,7 +312,14 @@ impl RoomOverrides {
         self.set_by.retain(|key, _| keys.contains(key));
         for key in keys {
             if command.sets(&key) || self.override_of(&key) != before.override_of(&key) {
-                self.set_by.insert(key, set.clone());
+                let end = match command.inner() {
+                    OperatorCommand::Undo(entry) => {
+                        let change = entry.change_of(&key);
+                        change.and_then(|change| change.end_before.clone())
+                    }
+                    _ => set.end.clone(),
+                };
+                self.set_by.insert(key, SetBy { end, ..set.clone() });
             }
         }
     }
@@ -242,7 +336,7 @@ impl RoomOverrides {
             event.times.ends_at.is_some() && (phase..EventPhase::Over).contains(&event.phase)
         });
         let (_, event) = near.min_by_key(|(_, event)| event.times.prequeue_at)?;
-        Some(End::Event(event.name.clone()))
+        EventEnd::of(event).map(End::Event)
     }
 
     /// Returns the names of all overrides.
@@ -339,7 +433,7 @@ mod tests {
 
     use super::*;
     use crate::effective;
-    use crate::overrides::{PendingStop, PendingStops, Record as _, Stop};
+    use crate::overrides::{EventLatch, PendingStop, PendingStops, Record as _, Stop};
     use crate::testing::room;
 
     /// 2030-01-31T10:00:00Z, when the event starts. Its prequeue starts half an hour before, and it
@@ -438,6 +532,102 @@ mod tests {
         let mut longer = sale();
         longer.events[0].times.ends_at = Some(minutes(300));
         assert_eq!(total(&overrides, &longer, 200), 150);
+    }
+
+    /// Returns the sale, later by some days.
+    fn sale_after(days: u64) -> RoomConfig {
+        let by = DurationMs::from_secs(days * 86_400);
+        let mut file = sale();
+        let times = &mut file.events[0].times;
+        *times = EventTimes {
+            prequeue_at: times.prequeue_at + by,
+            starts_at: times.starts_at + by,
+            ends_at: times.ends_at.map(|at| at + by),
+        };
+        file
+    }
+
+    #[test]
+    fn a_later_event_of_the_same_name_brings_nothing_back() {
+        let pause = until(OperatorCommand::Pause { message: None }, "event_end");
+        let mut overrides = after(&[(1, set(150)), (2, pause)], &sale());
+        let times = sale().events[0].times;
+        let is_back = |overrides: &RoomOverrides, days: u64, at: i64| {
+            let present = overrides.in_effect(&sale_after(days), minutes(at));
+            let (value, pause) = (present.values.contains_key(TOTAL), present.pause.is_some());
+            assert_eq!(value, pause);
+            value
+        };
+        // It was moved before any node had seen it begin.
+        assert!(is_back(&overrides, 1, 3));
+        for phase in [EventPhase::Running, EventPhase::Over] {
+            let latch = EventLatch::new(phase, times.prequeue_at, times.starts_at);
+            overrides.events.advance("sale", &times, latch);
+            for days in [1, 7] {
+                assert!(!is_back(&overrides, days, 3), "{phase:?} {days}");
+                let then = i64::try_from(days).unwrap() * 1_440 + 3;
+                assert!(!is_back(&overrides, days, then), "{phase:?} {days}");
+            }
+        }
+        // The latches of last month are forgotten.
+        overrides.events = EventLatches::default();
+        assert!(!is_back(&overrides, 35, 32 * 1_440));
+    }
+
+    #[test]
+    fn an_event_that_is_over_brings_nothing_back_when_it_gets_another_end() {
+        let mut overrides = after(&[(1, set(150))], &sale());
+        let times = sale().events[0].times;
+        let mut longer = sale();
+        longer.events[0].times.ends_at = Some(minutes(300));
+        let mut reached = |phase| {
+            let latch = EventLatch::new(phase, times.prequeue_at, times.starts_at);
+            overrides.events.advance("sale", &times, latch);
+            total(&overrides, &longer, 200)
+        };
+        assert_eq!(reached(EventPhase::Running), 150);
+        assert_eq!(reached(EventPhase::Over), 500);
+    }
+
+    /// Undoes the last of some commands at `undo_at`.
+    fn undone(
+        commands: &[(i64, OperatorCommand)],
+        undo_at: i64,
+    ) -> Result<RoomOverrides, crate::Problems> {
+        let overrides = after(commands, &sale());
+        let entry = overrides.newest.clone().unwrap();
+        let undo = OperatorCommand::Undo(Box::new(entry));
+        overrides.after(&undo, &sale(), &alice(), minutes(undo_at))
+    }
+
+    #[test]
+    fn an_undo_returns_the_end_as_well() {
+        let ending = || until(set(150), "2030-01-31T10:30:00Z");
+        let lasting = || until(set(160), "none");
+        let ends = |overrides: &RoomOverrides| overrides.end_of(TOTAL).cloned();
+        let at_half = Some(End::At(minutes(30).0));
+        for last in [lasting(), OperatorCommand::Reset(None)] {
+            let again = undone(&[(1, ending()), (2, last)], 3).unwrap();
+            assert_eq!(
+                (total(&again, &sale(), 3), ends(&again)),
+                (150, at_half.clone())
+            );
+            let redo = OperatorCommand::Undo(Box::new(again.newest.clone().unwrap()));
+            again.after(&redo, &sale(), &alice(), minutes(4)).unwrap();
+        }
+        // What was set for good before the event stays after it.
+        let again = undone(&[(-60, set(9)), (1, set(8))], 2).unwrap();
+        assert_eq!((total(&again, &sale(), 121), ends(&again)), (9, None));
+        // Only the end was changed.
+        let again = undone(&[(1, ending()), (2, until(set(150), "none"))], 3).unwrap();
+        assert_eq!(ends(&again), at_half);
+        let pause = || OperatorCommand::Pause { message: None };
+        let short = || until(pause(), "2030-01-31T10:05:00Z");
+        let resumed = [(1, short()), (2, OperatorCommand::Resume)];
+        let again = undone(&resumed, 3).unwrap();
+        assert!(again.in_effect(&sale(), minutes(5)).pause.is_none());
+        let error = undone(&resumed, 6).unwrap_err().to_string();
+        assert!(error.contains("has ended since"), "{error}");
     }
 
     #[test]

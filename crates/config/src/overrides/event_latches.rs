@@ -3,18 +3,20 @@
 //! They are in the record of overrides: it lies in the store of the root's ledger, each data center
 //! has a copy, and all nodes read it. A change of phase is an entry of the audit log.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anteroom_room::event::{EventPhase, EventTimes};
+use anteroom_room::rules::{Limits, QueueingMethod, Rules};
 use anteroom_room::time::{DurationMs, Timestamp};
 use serde::{Deserialize, Serialize};
 
 use super::{Actor, Entry, RoomOverrides};
+use crate::model::RoomConfig;
 
 /// Name of the author of entries that the schedule makes.
 const SCHEDULE: &str = "schedule";
 /// Time after its start for which an event is remembered.
-const KEPT_FOR: DurationMs = DurationMs::from_secs(31 * 86_400);
+pub(super) const KEPT_FOR: DurationMs = DurationMs::from_secs(31 * 86_400);
 
 /// Number of the phase after the last one of [`EventPhase`].
 const DRAINED: u8 = 4;
@@ -34,6 +36,57 @@ pub struct EventLatch {
     holds_from: u64,
     /// Room time of the start, in ms.
     opens_at: u64,
+    /// Queue after the event; `None` if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    run_off: Option<RunOff>,
+    /// Whether nobody waits any more at a node that does not have the event, or has it no more.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_done: bool,
+}
+
+/// Queue of those who still wait when an event is over: its last limits and its order. It is stored
+/// for nodes that start when the event has been deleted.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunOff {
+    total_active_users: u32,
+    new_users_per_minute: u32,
+    is_random: bool,
+}
+
+impl RunOff {
+    /// Returns the queue after an event with these last rules; `None` if they let everybody pass
+    /// or nobody.
+    #[must_use]
+    pub fn of(rules: &Rules) -> Option<Self> {
+        let is_random = match rules.queueing_method {
+            QueueingMethod::Fifo => false,
+            QueueingMethod::Random => true,
+            QueueingMethod::Passthrough | QueueingMethod::Reject => return None,
+        };
+        Some(Self {
+            total_active_users: rules.limits.total_active_users,
+            new_users_per_minute: rules.limits.new_users_per_minute,
+            is_random,
+        })
+    }
+
+    /// Returns rules with this queue.
+    #[must_use]
+    pub const fn applied_to(self, rules: Rules) -> Rules {
+        Rules {
+            limits: Limits {
+                total_active_users: self.total_active_users,
+                new_users_per_minute: self.new_users_per_minute,
+            },
+            queueing_method: if self.is_random {
+                QueueingMethod::Random
+            } else {
+                QueueingMethod::Fifo
+            },
+            ..rules
+        }
+    }
 }
 
 /// Latches of a room's events, by name and start.
@@ -49,6 +102,25 @@ impl EventLatch {
             phase: phase as u8,
             holds_from: holds_from.0,
             opens_at: opens_at.0,
+            run_off: None,
+            is_done: false,
+        }
+    }
+
+    /// Returns the latch with the queue after the event.
+    #[must_use]
+    pub const fn with_run_off(self, run_off: Option<RunOff>) -> Self {
+        Self { run_off, ..self }
+    }
+
+    /// Returns the queue after the event for a node that does not have it, or has it no more;
+    /// `None` if nobody waits any more.
+    #[must_use]
+    pub const fn run_off(&self) -> Option<RunOff> {
+        if self.is_done || self.has_drained() {
+            None
+        } else {
+            self.run_off
         }
     }
 
@@ -60,11 +132,16 @@ impl EventLatch {
 
     /// Returns the phase in words, for the audit log.
     const fn in_words(&self) -> &'static str {
-        if self.has_drained() {
+        if self.is_done || self.has_drained() {
             "nobody waits any more"
         } else {
             self.phase().name()
         }
+    }
+
+    /// Whether it has all that `other` says about the progress of the event.
+    const fn has(&self, other: &Self) -> bool {
+        self.phase >= other.phase && (self.is_done || !other.is_done)
     }
 
     /// Returns the room times between which new visitors are queued for the start.
@@ -100,6 +177,20 @@ fn name_in(key: &str) -> &str {
     key.split(' ').next().unwrap_or(key)
 }
 
+/// Returns the start in a key.
+fn start_in(key: &str) -> Option<Timestamp> {
+    let (_, start) = key.rsplit_once(' ')?;
+    start.parse().ok().map(Timestamp)
+}
+
+/// Returns the keys of all events that a room has. An opening is a setting of the room itself.
+fn keys(room: &RoomConfig) -> BTreeSet<String> {
+    let planned = room.events.iter().filter(|event| !event.is_suspended);
+    planned
+        .map(|event| key(event.name.as_str(), &event.times))
+        .collect()
+}
+
 impl EventLatches {
     /// Whether no event has begun.
     #[must_use]
@@ -124,6 +215,7 @@ impl EventLatches {
     /// start the time of the start is only expected.
     pub fn advance(&mut self, name: &str, times: &EventTimes, latch: EventLatch) {
         let known = self.0.entry(key(name, times)).or_insert(latch);
+        known.run_off = latch.run_off.or(known.run_off);
         if latch.phase <= known.phase {
             return;
         }
@@ -141,6 +233,25 @@ impl EventLatches {
         }
     }
 
+    /// Notes that nobody waits any more who came for events that the room does not have.
+    pub fn finish_gone(&mut self, room: &RoomConfig) {
+        let planned = keys(room);
+        for (key, latch) in &mut self.0 {
+            latch.is_done |= latch.run_off.is_some() && !planned.contains(key);
+        }
+    }
+
+    /// Returns the queue after an event that has begun somewhere and that the room does not have:
+    /// it was deleted, suspended or moved. Of several it is the one that started last.
+    #[must_use]
+    pub fn run_off_of_gone(&self, room: &RoomConfig) -> Option<RunOff> {
+        let planned = keys(room);
+        let gone = self.0.iter().filter(|(key, _)| !planned.contains(*key));
+        let waits = gone.filter_map(|(key, latch)| Some((start_in(key)?, latch.run_off()?)));
+        let last = waits.max_by_key(|(starts_at, _)| *starts_at);
+        last.map(|(_, run_off)| run_off)
+    }
+
     /// Takes over the latches of `stored`. Where both have one, the times in `stored` win, so that
     /// all nodes have the same.
     pub fn adopt(&mut self, stored: &Self) {
@@ -155,6 +266,8 @@ impl EventLatches {
                 } else {
                     known.opens_at
                 },
+                run_off: stored.run_off.or(known.run_off),
+                is_done: known.is_done || stored.is_done,
             };
         }
     }
@@ -163,18 +276,13 @@ impl EventLatches {
     #[must_use]
     pub fn are_in(&self, stored: &Self) -> bool {
         let mut latches = self.0.iter();
-        latches.all(|(key, latch)| {
-            let stored = stored.0.get(key);
-            stored.is_some_and(|stored| stored.phase >= latch.phase)
-        })
+        latches.all(|(key, latch)| stored.0.get(key).is_some_and(|stored| stored.has(latch)))
     }
 
     /// Removes events that started long before `now`.
     pub fn forget_old(&mut self, now: Timestamp) {
-        self.0.retain(|key, _| {
-            let start = key.rsplit_once(' ').and_then(|(_, at)| at.parse().ok());
-            start.is_some_and(|start| Timestamp(start) + KEPT_FOR >= now)
-        });
+        self.0
+            .retain(|key, _| start_in(key).is_some_and(|start| start + KEPT_FOR >= now));
     }
 }
 
@@ -191,7 +299,7 @@ impl RoomOverrides {
         let mut next = self.clone();
         let reached = new.0.iter().filter(|(key, latch)| {
             let stored = self.events.0.get(*key);
-            stored.is_none_or(|stored| stored.phase < latch.phase)
+            !stored.is_some_and(|stored| stored.has(latch))
         });
         let what: Vec<String> = reached
             .map(|(key, latch)| format!("event {}: {}", name_in(key), latch.in_words()))
@@ -214,6 +322,7 @@ impl RoomOverrides {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::room;
 
     const START: Timestamp = Timestamp(1_900_000_000_000);
     const SALE: EventTimes = EventTimes {
@@ -291,6 +400,48 @@ mod tests {
         );
         let kept = RoomOverrides::default().with_phases(&over, month_later - DurationMs(1));
         assert_eq!(kept.unwrap().events, over);
+    }
+
+    #[test]
+    fn the_queue_after_a_removed_event_is_known_until_nobody_waits() {
+        let room_with = |event: &str| {
+            room(&format!(
+                "queueing_method = \"passthrough\"\n[[room.event]]\nname = \"{event}\"\n\
+                 event_start_time = \"2030-03-17T17:46:40Z\"\ntotal_active_users = 7\n\
+                 new_users_per_minute = 9\nqueueing_method = \"random\"\n"
+            ))
+        };
+        let (with, without) = (room_with("sale"), room_with("other"));
+        let now = with.events[0].times.starts_at;
+        let evaluated = crate::effective(&with, &RoomOverrides::default(), now);
+        let running = &evaluated.begun[0];
+        let mut known = EventLatches::default();
+        let latch = EventLatch::new(running.phase, now, now).with_run_off(running.run_off);
+        known.advance("sale", &running.times, latch);
+        let stored = RoomOverrides::default().with_phases(&known, now).unwrap();
+        let text = String::from_utf8(super::super::encode(&stored)).unwrap();
+        let read: RoomOverrides = super::super::decode(text.as_bytes()).unwrap();
+        let mut at_start = EventLatches::default();
+        at_start.adopt(&read.events);
+        assert_eq!(at_start.run_off_of_gone(&with), None);
+        let rules = at_start.run_off_of_gone(&without).unwrap();
+        let rules = rules.applied_to(without.rules);
+        assert_eq!(rules.limits.total_active_users, 7);
+        assert_eq!(rules.limits.new_users_per_minute, 9);
+        assert_eq!(rules.queueing_method, QueueingMethod::Random);
+
+        at_start.finish_gone(&with);
+        assert!(at_start.are_in(&read.events));
+        at_start.finish_gone(&without);
+        assert_eq!(at_start.run_off_of_gone(&without), None);
+        let next = read.with_phases(&at_start, now).unwrap();
+        let what = next.newest.as_ref().map(|entry| entry.what.as_str());
+        assert_eq!(what, Some("event sale: nobody waits any more"));
+        known.adopt(&next.events);
+        assert_eq!(known.run_off_of_gone(&without), None);
+        // A node that still has the event goes on with it.
+        assert_eq!(known.phase("sale", &running.times), EventPhase::Running);
+        assert!(!known.of("sale", &running.times).unwrap().has_drained());
     }
 
     #[test]

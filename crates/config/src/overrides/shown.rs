@@ -102,7 +102,7 @@ impl SetView {
             at: rfc3339_millis(Timestamp(set.at)),
             until: end.and_then(|end| end.at(file)).map(rfc3339_millis),
             event: end.and_then(|end| match end {
-                End::Event(name) => Some(name.clone()),
+                End::Event(event) => Some(event.name().to_owned()),
                 End::At(_) => None,
             }),
         }

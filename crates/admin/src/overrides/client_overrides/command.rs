@@ -116,11 +116,11 @@ impl LimitOverrides {
         let shown = redacted(limit, &client);
         let verb = if new_values.is_some() { "set" } else { "unset" };
         let values = new_values.map(|values| format!(" {}", in_words(&values)));
-        let change = Change {
-            key: format!("{name} {shown}"),
-            before: self.in_force(limit, &client, fits),
-            after: next.in_force(limit, &client, fits),
-        };
+        let change = Change::new(
+            format!("{name} {shown}"),
+            self.in_force(limit, &client, fits),
+            next.in_force(limit, &client, fits),
+        );
         let what = format!("limits {verb} {name} {shown}{}", values.unwrap_or_default());
         next.note(Entry::following(self, who, now, what, vec![change]));
         Ok(next)

@@ -128,6 +128,38 @@ async fn a_room_lives_by_commands_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_an_operator_sets_has_the_end_that_the_command_states() {
+    let nodes = Nodes::start().await;
+    let set = "room set checkout total_active_users=7 --until";
+    let with_end = |end| [set, end].join(" ");
+    for (end, parts) in [
+        ("yesterday", ["until = \"yesterday\"", "event_end"]),
+        ("2020-01-01T00:00:00Z", ["which is over", "event_end"]),
+        ("event_end", ["event_end", "no event ahead"]),
+    ] {
+        nodes.refuse(0, &words(&with_end(end)), &parts).await;
+    }
+    let shown = nodes.succeed(1, &words("room show checkout")).await;
+    assert!(!shown.contains("operator"), "{shown}");
+    let end = "2031-01-31T11:00:00+01:00";
+    let done = nodes.succeed(0, &words(&with_end(end))).await;
+    let expected = "total_active_users=7 until 2031-01-31T10:00:00.000Z";
+    assert!(done.contains(expected), "{done}");
+    let then = |at| format!("room show checkout --at {at} --json");
+    for (at, is_set) in [
+        ("2031-01-31T09:59:59Z", true),
+        ("2031-01-31T10:00:00Z", false),
+    ] {
+        let shown = nodes.succeed(0, &words(&then(at))).await;
+        let shown: Value = serde_json::from_str(&shown).unwrap();
+        let value = &shown["values"]["total_active_users"];
+        assert_eq!(value["from"] == json!("operator"), is_set, "{at}: {value}");
+    }
+    let done = nodes.succeed(0, &words(&with_end("none"))).await;
+    assert!(done.contains("total_active_users=7 (file:"), "{done}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mistakes_are_named_together_and_change_nothing() {
     let nodes = Nodes::start().await;
     let wrong = [

@@ -179,16 +179,41 @@ fn an_event_begins_steps_and_ends_at_its_times() {
     assert_eq!(most_inside(&outcome, START + 60, END), 8);
 }
 
+/// Returns the second in which somebody waits for the last time.
+fn last_wait(outcome: &Outcome) -> u64 {
+    let waiting = outcome.samples.iter().filter(|sample| sample.waiting > 0);
+    let last = waiting.map(|sample| sample.at_ms / 1_000).max();
+    last.unwrap_or(0)
+}
+
 #[test]
 fn those_who_wait_at_the_end_are_no_stampede() {
     let outcome = with([]);
-    let waiting = outcome.samples.iter().filter(|sample| sample.waiting > 0);
-    let last = waiting
-        .map(|sample| sample.at_ms / 1_000)
-        .max()
-        .unwrap_or(0);
+    let last = last_wait(&outcome);
     assert!(last > END + 20, "the last one waits at {last} s");
     assert_eq!(most_inside(&outcome, END, last), 8);
+}
+
+/// A node that starts finds no event in its file, and the others still have a queue.
+#[test]
+fn those_who_wait_when_the_event_is_removed_are_no_stampede_at_a_node_that_starts() {
+    let removal = FaultKind::Event {
+        event: EventRef { room: 0, event: 0 },
+        change: EventChange {
+            is_suspended: Some(true),
+            ..EventChange::default()
+        },
+        within: secs(2),
+    };
+    let after = secs(1);
+    let crash = |node| (END - 25, FaultKind::Crash { node, after });
+    for starting in [1, 4] {
+        let crashes = all_nodes().take(starting).map(crash);
+        let outcome = with(crashes.chain([(END - 30, removal)]));
+        let last = last_wait(&outcome);
+        assert!(last > END, "the last one waits at {last} s");
+        assert_eq!(most_inside(&outcome, END - 20, last), 8);
+    }
 }
 
 #[test]

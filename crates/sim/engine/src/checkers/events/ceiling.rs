@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use anteroom_room::event::EventPhase;
-use anteroom_room::rules::Limits;
+use anteroom_room::rules::{Limits, QueueingMethod};
 use anteroom_room::time::Timestamp;
 
 use super::{ScheduledNode, timetable};
@@ -70,7 +70,11 @@ impl Checkers {
         let most = timetable::limits(node.file, |event| events.phases(node, event).1, node.wall);
         let mut range = (both(least, most, u32::min), both(least, most, u32::max));
         let is_over = |event| events.phases(node, event).1 == EventPhase::Over;
-        if self.may_miss_steps && timetable::planned(node.file).any(is_over) {
+        // A clock that steps back over the start of an event ends it as well.
+        let may_end_early = node.file.rules.queueing_method == QueueingMethod::Passthrough
+            && node.stepped_at > Timestamp::ZERO;
+        let may_end = may_end_early || timetable::planned(node.file).any(is_over);
+        if self.may_miss_steps && may_end {
             // A clock that jumped, or a pause, may have passed over the last steps. Then the limits
             // that were applied last hold for those who wait.
             range.0 = both(range.0, node.applied, u32::min);

@@ -85,6 +85,7 @@ fn shown(file: &RoomConfig, phase: EventPhase) -> [EventNow; 1] {
         phase,
         times: event.times,
         is_shuffled: true,
+        run_off: None,
     }]
 }
 
