@@ -13,7 +13,7 @@ use anteroom_node::RoomHandle;
 use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::{Map, Value, json};
 
-use crate::api_rooms::{Edit, RoomChangeError, RoomRefusal, Written};
+use crate::api_rooms::{Edit, LiveApiRooms, RoomChangeError, RoomRefusal, Written};
 use crate::api_state::Inner;
 
 /// Bytes of an id: 32 hexadecimal digits.
@@ -47,6 +47,21 @@ impl Room {
             (From::Api(entry), _) => entry.room.clone().unwrap_or_default(),
             (From::File, Some(config)) => of_file(config),
             (From::File, None) => ApiRoom::default(),
+        }
+    }
+
+    /// Returns the room with the content that it has in a record.
+    pub(crate) fn as_in(self, record: &ApiRooms, api_rooms: &LiveApiRooms) -> Self {
+        let Some((entry, room)) = record.room(&self.id) else {
+            return self;
+        };
+        let entry = ApiRoomEntry {
+            room: Some(api_rooms.with_pages(room)),
+            ..entry.clone()
+        };
+        Self {
+            from: From::Api(Box::new(entry)),
+            ..self
         }
     }
 

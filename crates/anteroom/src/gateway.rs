@@ -201,6 +201,16 @@ impl Gateway {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
+    /// Returns the scheme for operators: `http` or `https`.
+    #[must_use]
+    pub fn admin_scheme(&self) -> &'static str {
+        if self.server.admin_tls {
+            "https"
+        } else {
+            "http"
+        }
+    }
+
     /// Returns the sockets that a successor gets.
     #[must_use]
     pub fn legacy(&self) -> &SocketHandover {

@@ -110,7 +110,7 @@ pub async fn run(options: ServeOptions, err: &mut impl Write) -> anyhow::Result<
     let gateway = Gateway::start_after(&config, inherited, workers).await?;
     tracing::info!(
         visitors = %format_args!("{}://{}/", gateway.scheme(), gateway.address()),
-        operators = %format_args!("http://{}/", gateway.admin()),
+        operators = %format_args!("{}://{}/", gateway.admin_scheme(), gateway.admin()),
         data = %config.server.data_dir.display(),
         sites = config.sites.len(),
         rooms = config.rooms.len(),

@@ -108,10 +108,11 @@ impl<'a> Call<'a> {
         change.apply(self.inner, room, edit).await.map_err(refused)
     }
 
-    /// Returns a room after a change.
+    /// Returns a room as a change made it. Another change may have followed already.
     fn shown(&self, written: &Written) -> Result<RoomDocument, ApiError> {
         let found = known_rooms::all(self.inner, None, Some(written.id.as_str())).pop();
         let room = found.ok_or(ApiError::NotFound)?;
+        let room = room.as_in(&written.record, &self.inner.api_rooms);
         Ok(RoomDocument::of(self.inner, &room).after(written.applied))
     }
 }

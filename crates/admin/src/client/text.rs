@@ -22,7 +22,12 @@ pub(crate) fn log(log: &Log) -> String {
         writeln!(text, "{}", line(entry)).expect(STRING);
         for change in &entry.changes {
             let (before, after) = (plain(&change.before), plain(&change.after));
-            writeln!(text, "    {}: {before} -> {after}", printable(&change.key)).expect(STRING);
+            let shown = if before == after {
+                format!("{after}, with another end")
+            } else {
+                format!("{before} -> {after}")
+            };
+            writeln!(text, "    {}: {shown}", printable(&change.key)).expect(STRING);
         }
     }
     if log.entries.is_empty() {
@@ -108,7 +113,10 @@ mod tests {
                 address: "127.0.0.1".to_owned(),
             },
             what: "set total_active_users=300".to_owned(),
-            changes: vec![Change::new("total_active_users", 200.into(), 300.into())],
+            changes: vec![
+                Change::new("total_active_users", 200.into(), 300.into()),
+                Change::new("pacing", false.into(), false.into()),
+            ],
         };
         let text = log(&Log {
             entries: vec![entry],
@@ -118,7 +126,8 @@ mod tests {
             text,
             "(2 older entries were dropped)\n\
              #3 2023-09-11T11:45:54Z al\\u{1b}[31mice (token local, from 127.0.0.1): \
-             set total_active_users=300\n    total_active_users: 200 -> 300\n"
+             set total_active_users=300\n    total_active_users: 200 -> 300\n\
+             \x20   pacing: false, with another end\n"
         );
         assert!(log(&Log::default()).contains("nothing was changed yet"));
     }

@@ -199,7 +199,7 @@ fn read(
     }
     for key in file_only(&file_values) {
         let text = "only the configuration file sets this";
-        problems.push(Problem::remark(owner.clone(), key, text));
+        problems.push(Problem::remark(owner.clone(), &key, text));
     }
     for (number, route) in read.routes.iter().enumerate() {
         if let Some(text) = (checks.path)(&route.value.path) {
@@ -216,19 +216,18 @@ fn read(
     }
 }
 
-/// Returns the keys that a room of the API cannot have.
-fn file_only(values: &serde_json::Map<String, Value>) -> Vec<&'static str> {
-    let mut found = Vec::new();
-    for key in FILE_ONLY {
-        let is_in = |table: &Value| table.get(key).is_some();
-        let mut events = values
-            .get("event")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten();
-        if values.contains_key(key) || values.get("page").is_some_and(is_in) || events.any(is_in) {
-            found.push(key);
-        }
-    }
-    found
+/// Returns the paths of keys that a room of the API cannot have.
+fn file_only(values: &serde_json::Map<String, Value>) -> Vec<String> {
+    let events = values.get("event").and_then(Value::as_array);
+    let events = (1..).zip(events.into_iter().flatten());
+    let events = events.map(|(number, event)| (format!("event[{number}]."), event));
+    let page = values.get("page").map(|page| ("page.".to_owned(), page));
+    let tables = page.into_iter().chain(events);
+    let tables = tables.filter_map(|(prefix, table)| Some((prefix, table.as_object()?)));
+    let all = [(String::new(), values)].into_iter().chain(tables);
+    let found = all.flat_map(|(prefix, table)| {
+        let keys = FILE_ONLY.iter().filter(|key| table.contains_key(**key));
+        keys.map(|key| format!("{prefix}{key}")).collect::<Vec<_>>()
+    });
+    found.collect()
 }

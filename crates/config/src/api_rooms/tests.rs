@@ -112,6 +112,10 @@ fn a_room_with_mistakes_is_left_out_and_the_others_are_served() {
         &["room \"bad\": custom_page_file: only the configuration file sets this"],
     );
     check(
+        json!({"name": "bad", "host": "www.example", "page": {"logo": "logo.svg"}}),
+        &["room \"bad\": page.logo: only the configuration file sets this"],
+    );
+    check(
         json!({"name": "bad", "host": "www.example", "event": [], "bypass": ["true"]}),
         &[
             "room \"bad\": event: a room of the API has its events in \"events\"",

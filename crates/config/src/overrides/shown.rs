@@ -40,7 +40,11 @@ pub struct RoomOverridesView {
     /// Values that an operator set but that no longer fit the file: they have no effect.
     pub ignored: Vec<String>,
     /// Stops that only the responding node applies, until its store responds.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(
+        default,
+        rename = "heldCommands",
+        skip_serializing_if = "Vec::is_empty"
+    )]
     pub held: Vec<PendingStopView>,
     /// Result of a command that is not stored; `null` = it is stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
