@@ -27,13 +27,13 @@ use tree::Tree;
 /// needed 12,620.
 const SEEDS: u64 = 30_000;
 
-/// Number of mutations that [`check`] tests: a minute and a half. They differ from commit to commit,
-/// so that a rule without a working checker is found soon.
+/// Number of mutations that [`check`] tests: a minute and a half. They differ from commit to
+/// commit, so that a rule without a working checker is found soon.
 const FEW: usize = 4;
 
 /// Number of commits for which a changed file counts as new in the full scope. [`FEW`] mutations of
-/// such files are tested beside the others. The usual scope tests all mutations of files with changes
-/// that are not committed.
+/// such files are tested beside the others. The usual scope tests all mutations of files with
+/// changes that are not committed.
 const RECENT: u32 = 50;
 
 /// Seeds that must keep every invariant without a mutation. The simulator's tests run them as well.

@@ -62,8 +62,8 @@ pub(crate) const STEPS: &[Step] = &[
     Step {
         group: "lints",
         name: "clippy",
-        finds: "warnings of the compiler and of clippy with all cargo features, in all targets, also \
-                those of fuzzing",
+        finds: "warnings of the compiler and of clippy with all cargo features, in all targets, \
+                also those of fuzzing",
         needs: &[CLIPPY, CXX, MAKE],
         scope: Scope::Usual,
         run: |_| lints(&["--all-targets", "--features", FEATURES]),

@@ -90,12 +90,12 @@ pub struct Phases {
 /// Queue for an event that the room does not have any more.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 enum QueueOfGone {
-    /// There was none under the present settings.
+    /// None under the present settings.
     #[default]
     Never,
-    /// Some may wait.
+    /// Queue in which some may wait.
     MayWait,
-    /// Some node found that nobody waits any more.
+    /// Queue in which nobody waits any more, as some node found.
     Done,
 }
 

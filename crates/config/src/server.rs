@@ -48,8 +48,8 @@ const DATA_CENTER: Key<Text<String>> = Key {
     },
     default: Some("\"local\""),
 };
-// A row has at most 512 bytes, and a room at one node 5,856 rows: the bounds are some rooms and what
-// a store can hold.
+// A row has at most 512 bytes, and a room at one node 5,856 rows: the bounds are some rooms and
+// what a store can hold.
 const HISTORY_BYTES: Key<Whole<u64>> = Key {
     name: "history_bytes",
     kind: Whole {
