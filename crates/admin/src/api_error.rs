@@ -115,7 +115,7 @@ pub(crate) enum ApiError {
     /// The token has a lower role than the request needs.
     Role { problem: String },
     /// The body cannot be parsed.
-    Malformed { error: String },
+    Malformed { problem: ProblemBody },
     /// The command is not allowed.
     NotAllowed { problems: Vec<ProblemBody> },
     /// The room has no event of this name, but these.
@@ -239,7 +239,7 @@ impl IntoResponse for ApiError {
             Self::Role { problem } | Self::Forbidden { problem } => {
                 body.problems = vec![ProblemBody::about_all(problem)];
             }
-            Self::Malformed { error } => body.problems = vec![ProblemBody::about_all(error)],
+            Self::Malformed { problem } => body.problems = vec![problem],
             Self::UnknownEvent { events } => {
                 body.problems = vec![ProblemBody::about_all(format!("there are: {events}"))];
             }

@@ -17,7 +17,7 @@ use anteroom_config::api_rooms::{
     LeftOut, Pages, PlacedRooms,
 };
 use anteroom_config::overrides::{Actor, Log, Record as _};
-use anteroom_config::{Checks, Config, Problem, RoomId};
+use anteroom_config::{Checks, Config, Owner, Problem, RoomId};
 use anteroom_node::{NodeClock, Stores};
 use anteroom_room::id::DeploymentId;
 use anteroom_room::time::Timestamp;
@@ -32,6 +32,7 @@ mod nodes;
 mod pages;
 mod transfer;
 
+pub(crate) use checking::SITE;
 use checking::Surroundings;
 pub use nodes::{Applied, NodeState};
 pub use transfer::{
@@ -557,6 +558,28 @@ impl LiveApiRooms {
         let edited = self.edited(before, (&self.file(), at), &edit);
         let (_, next, _) = edited.map_err(ChangeError::Rejected)?;
         nodes::check_form(&next, &notes).map_err(ChangeError::Rejected)
+    }
+
+    /// Undoes a change of the audit log, as a new change. `new_id` is the id of a room that was
+    /// deleted.
+    ///
+    /// # Errors
+    ///
+    /// [`RoomChangeError`]: why it cannot be undone, or that the store failed.
+    pub async fn undo(
+        self: &Arc<Self>,
+        who: &Actor,
+        version: u64,
+        new_id: &RoomId,
+    ) -> Result<Written, RoomChangeError> {
+        let log = self.log().await.map_err(ChangeError::Store)?;
+        let entry = log.entry(version).map_err(|text| {
+            let problem = Problem::remark(Owner::Room(String::new()), "version", &text);
+            ChangeError::Rejected(RoomRefusal::NotAllowed(vec![problem]))
+        })?;
+        let what = format!("undo {version}");
+        let edit = |record: &ApiRooms, at: u64| audit::undone(record, entry, (new_id, at));
+        self.change(who, &what, edit).await
     }
 
     /// Returns the audit log, oldest entry first.

@@ -8,6 +8,7 @@
 mod deployment;
 mod history;
 mod limits;
+mod parameters;
 mod pointer;
 mod process;
 mod room_commands;
@@ -131,6 +132,7 @@ fn described() -> OpenApiRouter<Arc<Inner>> {
         .routes(routes!(limits::show_client))
         .routes(routes!(limits::assume_limits_empty))
         .routes(routes!(limits::show_limits_log))
-        .routes(routes!(rooms::show_rooms_log));
+        .routes(routes!(rooms::show_rooms_log))
+        .routes(routes!(rooms::undo_room_change));
     OpenApiRouter::with_openapi(Description::openapi()).nest(PREFIX, paths)
 }

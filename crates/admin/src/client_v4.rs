@@ -37,6 +37,11 @@ use zones::Zone;
 
 /// Prefix of all paths of this API.
 pub(crate) const PREFIX: &str = "/client/v4/";
+
+/// Returns the response to a request of this API that reaches no handler.
+pub(crate) fn refused(error: ApiError) -> Response {
+    Refusal::from(error).into_response()
+}
 /// Most bytes of a body: a page of the largest size, and as much again for escapes.
 const BODY_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Elements of a page of a list, unless the client asks for another number.

@@ -9,9 +9,10 @@ use axum::http::HeaderMap;
 use axum::http::header::{AUTHORIZATION, HeaderName};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde_path_to_error::Segment;
 use tokio::sync::Semaphore;
 
-use crate::api_error::ApiError;
+use crate::api_error::{ApiError, ProblemBody};
 use crate::api_state::Inner;
 use crate::hosts::AllowedHosts;
 use crate::serve::Peer;
@@ -29,7 +30,7 @@ const USER_CHARS_MAX: usize = 64;
 
 /// Body without fields.
 #[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct NoBody {}
 
 /// Parses a body; an empty one is the default.
@@ -42,9 +43,33 @@ pub(crate) fn read<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, ApiE
 
 /// Parses a body.
 pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
-    serde_json::from_slice(body).map_err(|error| ApiError::Malformed {
-        error: error.to_string(),
-    })
+    let mut deserializer = serde_json::Deserializer::from_slice(body);
+    let parsed = serde_path_to_error::deserialize(&mut deserializer);
+    let value = parsed.map_err(|error| {
+        let mut pointer = String::new();
+        for step in error.path() {
+            match step {
+                Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
+                Segment::Map { key } | Segment::Enum { variant: key } => {
+                    let key = key.replace('~', "~0").replace('/', "~1");
+                    pointer.push_str(&format!("/{key}"));
+                }
+                Segment::Unknown => {}
+            }
+        }
+        let message = error.inner().to_string();
+        ApiError::Malformed {
+            problem: if pointer.is_empty() {
+                ProblemBody::about_all(message)
+            } else {
+                ProblemBody::at(pointer, message)
+            },
+        }
+    })?;
+    deserializer.end().map_err(|error| ApiError::Malformed {
+        problem: ProblemBody::about_all(error.to_string()),
+    })?;
+    Ok(value)
 }
 
 /// Delay of the response to a wrong token. It slows guesses down, and no valid token waits.

@@ -14,6 +14,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 
 use crate::api_error::ApiError;
+use crate::client_v4;
 use crate::hosts::{AllowedHosts, is_own_origin};
 
 /// Maximum bytes of path and query: a path of three ids, and a query with a room's name.
@@ -28,10 +29,23 @@ const OF_ANY_HOST: [&str; 2] = ["/livez", "/readyz"];
 
 /// Rejects requests that no operator sends, and marks every response as uncacheable.
 pub(crate) async fn guard(request: Request, next: Next) -> Response {
-    let mut response = match rejection(&request) {
-        Some(error) => error.into_response(),
-        None => next.run(request).await,
-    };
+    match rejection(&request) {
+        Some(error) => refused(request.uri().path(), error),
+        None => marked(next.run(request).await),
+    }
+}
+
+/// Returns the response to a request that reaches no handler, as clients of its path expect it.
+pub(crate) fn refused(path: &str, error: ApiError) -> Response {
+    marked(if path.starts_with(client_v4::PREFIX) {
+        client_v4::refused(error)
+    } else {
+        error.into_response()
+    })
+}
+
+/// Marks a response as uncacheable, and as no other type than it says.
+fn marked(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -51,7 +51,7 @@ impl Room {
     }
 
     /// Returns the room with the content that it has in a record.
-    pub(crate) fn as_in(self, record: &ApiRooms, api_rooms: &LiveApiRooms) -> Self {
+    pub(crate) fn in_record(self, record: &ApiRooms, api_rooms: &LiveApiRooms) -> Self {
         let Some((entry, room)) = record.room(&self.id) else {
             return self;
         };

@@ -18,7 +18,6 @@ use std::time::Duration;
 use anteroom_proxy::downstream::tls::Tls;
 use axum::body::Body;
 use axum::http::{Request, Response};
-use axum::response::IntoResponse as _;
 use axum::{Extension, Router};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -33,6 +32,7 @@ use tokio::time::timeout;
 use tracing::{debug, warn};
 
 use crate::api_error::ApiError;
+use crate::guard::refused;
 use crate::hosts::AllowedHosts;
 
 /// Maximum concurrent requests, without probes; more are rejected. A handful of scrapers and people
@@ -151,11 +151,15 @@ impl Serving {
                 || Arc::clone(&permits)
                     .try_acquire_owned()
                     .is_ok_and(|acquired| permit.set(acquired).is_ok());
+            let path = (!is_allowed).then(|| request.uri().path().to_owned());
             let response = is_allowed.then(|| router.call(request));
             async move {
                 match response {
                     Some(response) => response.await,
-                    None => Ok::<Response<Body>, Infallible>(ApiError::Busy.into_response()),
+                    None => {
+                        let path = path.unwrap_or_default();
+                        Ok::<Response<Body>, Infallible>(refused(&path, ApiError::Busy))
+                    }
                 }
             }
         });

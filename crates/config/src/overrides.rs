@@ -95,6 +95,9 @@ pub struct Entry {
     pub what: String,
     /// Values that changed.
     pub changes: Vec<Change>,
+    /// Id of the room of the API that changed; absent if it was another change, or of several.
+    #[serde(default, rename = "roomId", skip_serializing_if = "Option::is_none")]
+    pub room_id: Option<String>,
 }
 
 impl Entry {
@@ -115,6 +118,7 @@ impl Entry {
             who: who.clone(),
             what,
             changes,
+            room_id: None,
         }
     }
 }

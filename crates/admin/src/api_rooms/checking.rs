@@ -103,6 +103,9 @@ fn unknown_pages(
     unknown.collect()
 }
 
+/// Key of problems about the site that a room names. It is no key of the file.
+pub(crate) const SITE: &str = "site";
+
 /// Returns the problem of a room that another site would serve than the one it names. A room may
 /// name none.
 fn other_zone(id: &RoomId, next: &ApiRooms, placed: &PlacedRooms) -> Option<Problem> {
@@ -116,7 +119,7 @@ fn other_zone(id: &RoomId, next: &ApiRooms, placed: &PlacedRooms) -> Option<Prob
     }
     let text = format!("the site {site} serves it, and not {}", room.site);
     let owner = Owner::Room(id.to_string());
-    (room.site != site.as_str()).then(|| Problem::remark(owner, "host", &text))
+    (room.site != site.as_str()).then(|| Problem::remark(owner, SITE, &text))
 }
 
 /// Returns the problems of events that have started and would start at another time: those who

@@ -216,7 +216,7 @@ fn list(before: &ApiRooms, rooms: &[(RoomId, ApiRoom)]) -> Vec<ImportedRoom> {
             id: id.to_string(),
             name: audit::name(id, None, Some(&room)),
             kind,
-            changes: audit::changes(known, Some(&room)),
+            changes: audit::changes_to(known, Some(&room), audit::SHORT),
         }
     });
     listed.collect()

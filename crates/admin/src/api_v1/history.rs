@@ -12,16 +12,16 @@ use anteroom_node::RoomHandle;
 use anteroom_room::time::{DurationMs, Timestamp};
 use axum::Json;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{Path, Request, State};
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderValue};
 use axum::response::{IntoResponse, Response};
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use tokio::time::timeout;
 use utoipa::ToSchema;
 
 use crate::api_error::{ApiError, ErrorBody, ProblemBody};
 use crate::api_state::{Inner, room_of};
+use crate::api_v1::parameters::parameters;
 use crate::command::actor;
 use crate::deadline::COMMAND_TIMEOUT;
 use crate::history::{HistoryError, ReportOf, RoomHistory, history_of, report_of};
@@ -47,26 +47,6 @@ pub(crate) struct HistoryBody {
     pub(crate) step_minutes: u64,
     /// Points in the order of time. There is none where no node has written a row.
     pub(crate) points: Vec<HistoryPoint>,
-}
-
-/// Parameters of a history.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct HistoryParameters {
-    from: Option<String>,
-    to: Option<String>,
-    step: Option<String>,
-    format: Option<String>,
-}
-
-/// Parameters of a report.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ReportParameters {
-    event: Option<String>,
-    from: Option<String>,
-    to: Option<String>,
-    format: Option<String>,
 }
 
 /// Format of a response.
@@ -181,12 +161,12 @@ pub(crate) async fn show_history(
 ) -> Result<Response, ApiError> {
     actor(&inner, &request, Role::Viewer).await?;
     let room = room_of(&inner.node, name)?;
-    let parameters: HistoryParameters = parameters(&request)?;
+    let [from, to, step, format] = parameters(&request, ["from", "to", "step", "format"])?;
     let mut reader = Reader::default();
-    let from = reader.time("from", parameters.from.as_deref());
-    let to = reader.time("to", parameters.to.as_deref());
-    let step = reader.step(parameters.step.as_deref());
-    let format = reader.format(parameters.format.as_deref(), Format::OF_HISTORY);
+    let from = reader.time("from", from.as_deref());
+    let to = reader.time("to", to.as_deref());
+    let step = reader.step(step.as_deref());
+    let format = reader.format(format.as_deref(), Format::OF_HISTORY);
     reader.finish()?;
     let span = span_of(&room, from, to);
     let history = in_time(history_of(&room, span, step), "step").await?;
@@ -233,13 +213,14 @@ pub(crate) async fn show_report(
 ) -> Result<Response, ApiError> {
     actor(&inner, &request, Role::Viewer).await?;
     let room = room_of(&inner.node, name)?;
-    let parameters: ReportParameters = parameters(&request)?;
+    let names = ["event", "from", "to", "format"];
+    let [event, from_text, to_text, format] = parameters(&request, names)?;
     let mut reader = Reader::default();
-    let from = reader.time("from", parameters.from.as_deref());
-    let to = reader.time("to", parameters.to.as_deref());
-    let format = reader.format(parameters.format.as_deref(), Format::OF_REPORT);
-    let event = parameters.event.as_deref();
-    if event.is_some() && (parameters.from.is_some() || parameters.to.is_some()) {
+    let from = reader.time("from", from_text.as_deref());
+    let to = reader.time("to", to_text.as_deref());
+    let format = reader.format(format.as_deref(), Format::OF_REPORT);
+    let event = event.as_deref();
+    if event.is_some() && (from_text.is_some() || to_text.is_some()) {
         reader.refuse("event", "allowed is either an event, or `from` and `to`");
     }
     reader.finish()?;
@@ -256,12 +237,6 @@ pub(crate) async fn show_report(
         Format::Html => page(report::html(&report, &history.query, &history.points)),
         Format::Json | Format::Csv => Json(report).into_response(),
     })
-}
-
-fn parameters<P: DeserializeOwned>(request: &Request) -> Result<P, ApiError> {
-    let parameters = Query::try_from_uri(request.uri());
-    let parameters = parameters.map_err(|error| ApiError::not_allowed(error.body_text()))?;
-    Ok(parameters.0)
 }
 
 /// Returns the time that a request is about: the last hour, or the hour before `to`.

@@ -35,7 +35,7 @@ type Name = Result<Path<String>, PathRejection>;
 const KEY: &str = "key";
 /// Key of a client: one text, or one for each part of the limit's key.
 #[derive(Deserialize, ToSchema)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a text or a list of texts")]
 pub(crate) enum Texts {
     One(String),
     Several(Vec<String>),
@@ -57,13 +57,14 @@ impl From<Texts> for Vec<String> {
 }
 
 #[derive(Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct ClientBody {
     /// Client of the limit.
     key: Texts,
 }
 
 #[derive(Default, Deserialize, ToSchema)]
+#[serde(expecting = "an object")]
 pub(crate) struct SetBody {
     /// Client of the limit.
     #[serde(default)]

@@ -13,7 +13,7 @@ use anteroom_store::wire::state::RoomState;
 use axum::Json;
 use axum::body::to_bytes;
 use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{Path, Request, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -22,6 +22,7 @@ use utoipa::ToSchema;
 
 use crate::api_error::{ApiError, ErrorBody, ProblemBody, status_of_command};
 use crate::api_state::{Inner, room_of, state_of};
+use crate::api_v1::parameters::parameters;
 use crate::clocks::Clocks;
 use crate::command::{BODY_BYTES_MAX, NoBody, actor, parse, read};
 use crate::deadline::{COMMAND_TIMEOUT, CommandFailure, in_time, log_rejected};
@@ -43,7 +44,7 @@ struct ScopedCommand {
 }
 
 #[derive(Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(deny_unknown_fields, rename_all = "camelCase", expecting = "an object")]
 pub(crate) struct MessageBody {
     /// Text for visitors: one line of at most 500 characters; `null` or an empty text removes it.
     message: Option<String>,
@@ -66,7 +67,7 @@ impl MessageBody {
 }
 
 #[derive(Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(deny_unknown_fields, rename_all = "camelCase", expecting = "an object")]
 pub(crate) struct NodeBody {
     /// Whether the responding node obeys before it contacts the store.
     #[serde(default)]
@@ -85,7 +86,7 @@ impl NodeBody {
 
 /// Body of queue-all.
 #[derive(Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(deny_unknown_fields, rename_all = "camelCase", expecting = "an object")]
 pub(crate) struct QueueAllBody {
     /// End: RFC 3339, `event_end` or `none`, which is the default.
     until: Option<String>,
@@ -96,6 +97,7 @@ pub(crate) struct QueueAllBody {
 
 /// Values of overrides.
 #[derive(Default, Deserialize, ToSchema)]
+#[serde(expecting = "an object")]
 pub(crate) struct SetBody {
     /// End: RFC 3339, `event_end` or `none`. Without it, values that are set during an event end
     /// with it.
@@ -108,23 +110,35 @@ pub(crate) struct SetBody {
 }
 
 impl ScopedCommand {
-    /// Returns the command with its end.
-    fn with_end(self) -> Result<OperatorCommand, ApiError> {
+    /// Returns the command with its end. If that is a mistake, the error has all mistakes.
+    fn with_end(self, room: &RoomHandle) -> Result<OperatorCommand, ApiError> {
         let Some(text) = self.until else {
             return Ok(self.command);
         };
-        let until = Until::parse(&text).ok_or_else(|| {
-            let message = format!("until = {text:?}; allowed: {}", Until::ALLOWED);
-            ApiError::NotAllowed {
-                problems: vec![ProblemBody::at("/until".to_owned(), message)],
-            }
-        })?;
-        Ok(OperatorCommand::Until(Box::new(self.command), until))
+        if let Some(until) = Until::parse(&text) {
+            return Ok(OperatorCommand::Until(Box::new(self.command), until));
+        }
+        let message = format!("until = {text:?}; allowed: {}", Until::ALLOWED);
+        let others = room.mistakes_in(&self.command);
+        let others = others
+            .iter()
+            .map(|problem| problem_of(&self.command, problem));
+        let mut problems = vec![ProblemBody::at("/until".to_owned(), message)];
+        problems.extend(others);
+        Err(ApiError::NotAllowed { problems })
+    }
+}
+
+/// Returns a problem with its place in the body of a command.
+fn problem_of(command: &OperatorCommand, problem: &Problem) -> ProblemBody {
+    match command {
+        OperatorCommand::Reset(Some(_)) => ProblemBody::at("/key".to_owned(), problem.to_string()),
+        _ => ProblemBody::from(problem),
     }
 }
 
 #[derive(Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct ResetBody {
     /// Key of `[[room]]`, `message` or `pause`; `null`: all of them.
     key: Option<String>,
@@ -132,26 +146,18 @@ pub(crate) struct ResetBody {
 
 /// Body of an undo.
 #[derive(Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct UndoBody {
     /// Version of the change, as in the audit log.
-    version: u64,
+    pub(super) version: u64,
 }
 
 /// Body of a revocation.
 #[derive(Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct RevokeBody {
     /// Whole id of the visitor, where several have the code.
     visitor: Option<String>,
-}
-
-/// Time for which settings are shown.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct AtQuery {
-    /// RFC 3339; now if it is absent.
-    at: Option<String>,
 }
 
 const fn everywhere(command: OperatorCommand) -> ScopedCommand {
@@ -376,21 +382,10 @@ pub(crate) async fn undo_change(
     let Ok(Ok(log)) = timeout(COMMAND_TIMEOUT, room.override_log()).await else {
         return Err(ApiError::StoreUnavailable);
     };
-    let entry = log.entries.iter().find(|entry| entry.version == version);
-    let no_entry = || {
-        let versions = log.entries.iter().map(|entry| entry.version);
-        let (first, last) = (versions.clone().min(), versions.max());
-        let range = first
-            .zip(last)
-            .map(|(first, last)| format!("; the log has {first} to {last}"));
-        let problem = format!(
-            "no change has version {version}{}",
-            range.unwrap_or_default()
-        );
-        ApiError::not_allowed(problem)
-    };
-    let entry = entry.ok_or_else(no_entry)?.clone();
-    let command = OperatorCommand::Undo(Box::new(entry));
+    let entry = log.entry(version).map_err(|text| ApiError::NotAllowed {
+        problems: vec![ProblemBody::at("/version".to_owned(), text)],
+    })?;
+    let command = OperatorCommand::Undo(Box::new(entry.clone()));
     let (for_task, handle) = (command.clone(), Arc::clone(&room));
     let undone = in_time(async move { handle.execute(&for_task, &who).await }).await;
     undone.map_err(|error| match error {
@@ -502,7 +497,7 @@ async fn execute<B: Default + DeserializeOwned>(
     let body = to_bytes(request.into_body(), BODY_BYTES_MAX).await;
     let scoped = command(read(&body.map_err(|_| ApiError::Body)?)?);
     let this_node = scoped.this_node;
-    let command = scoped.with_end()?;
+    let command = scoped.with_end(&room)?;
     let (for_task, handle) = (command.clone(), Arc::clone(&room));
     let outcome = in_time(async move {
         if this_node {
@@ -526,7 +521,12 @@ fn rejected(
 ) -> ApiError {
     match error {
         CommandFailure::Failed(RoomCommandError::Refused(problems)) => ApiError::NotAllowed {
-            problems: problems.0.iter().map(ProblemBody::from).collect(),
+            problems: {
+                let problems = problems.0.iter();
+                problems
+                    .map(|problem| problem_of(command, problem))
+                    .collect()
+            },
         },
         CommandFailure::Failed(error @ RoomCommandError::NotHere) => {
             ApiError::not_allowed(error.to_string())
@@ -595,15 +595,15 @@ pub(crate) async fn show_settings(
     request: Request,
 ) -> Result<Json<RoomOverridesView>, ApiError> {
     actor(&inner, &request, Role::Viewer).await?;
-    let Query(AtQuery { at }) = Query::try_from_uri(request.uri())
-        .map_err(|error| ApiError::not_allowed(error.body_text()))?;
+    let [at] = parameters(&request, ["at"])?;
     let at = at.map(|text| {
         let at = time_text::parse(&text);
-        let no_time = || {
+        at.ok_or_else(|| {
             let allowed = "allowed is a time such as 2030-01-31T10:00:00+01:00";
-            ApiError::not_allowed(format!("at: found {text:?}; {allowed}"))
-        };
-        at.ok_or_else(no_time)
+            let message = format!("at: found {text:?}; {allowed}");
+            let problems = vec![ProblemBody::at("/at".to_owned(), message)];
+            ApiError::NotAllowed { problems }
+        })
     });
     let at = at.transpose()?;
     let room = room_of(&inner.node, name)?;

@@ -26,8 +26,9 @@ use self::document::{
     Deleted, RoomBody, RoomDocument, RoomDocuments, merge, name_of, written_event,
 };
 use super::pointer;
+use super::room_commands::UndoBody;
 use crate::api_error::{ApiError, ErrorBody, ProblemBody};
-use crate::api_rooms::{Edit, RoomChangeError, RoomRefusal, Written};
+use crate::api_rooms::{Edit, RoomChangeError, RoomRefusal, SITE, Written};
 use crate::api_state::Inner;
 use crate::command::{actor, parse};
 use crate::deadline::COMMAND_TIMEOUT;
@@ -78,10 +79,17 @@ impl<'a> Call<'a> {
         let names: Vec<String> = rooms.iter().map(name_of_room).collect();
         let wanted = name.map(|Path(name)| name).unwrap_or_default();
         let named = rooms.into_iter().zip(&names);
-        let found = named
-            .into_iter()
-            .find(|(room, name)| **name == wanted || room.id.as_str() == wanted);
-        let found = found.map(|(room, _)| room);
+        let mut named: Vec<(Room, &String)> = named.collect();
+        // A room may have a name that is the id of another one.
+        let by_name = named.iter().position(|(_, name)| **name == wanted);
+        let by_id = || {
+            named
+                .iter()
+                .position(|(room, _)| room.id.as_str() == wanted)
+        };
+        let found = by_name
+            .or_else(by_id)
+            .map(|found| named.swap_remove(found).0);
         found.ok_or(ApiError::UnknownRoom { rooms: names })
     }
 
@@ -112,7 +120,7 @@ impl<'a> Call<'a> {
     fn shown(&self, written: &Written) -> Result<RoomDocument, ApiError> {
         let found = known_rooms::all(self.inner, None, Some(written.id.as_str())).pop();
         let room = found.ok_or(ApiError::NotFound)?;
-        let room = room.as_in(&written.record, &self.inner.api_rooms);
+        let room = room.in_record(&written.record, &self.inner.api_rooms);
         Ok(RoomDocument::of(self.inner, &room).after(written.applied))
     }
 }
@@ -149,12 +157,17 @@ fn refused(error: RoomChangeError) -> ApiError {
     }
 }
 
+/// Key of problems about the version of an undo.
+const VERSION: &str = "version";
+
 /// Returns a problem with its place in a [`RoomBody`].
 fn problem(mut problem: Problem) -> ProblemBody {
     // The room that the client sent.
     problem.owner = None;
     let place = pointer(&problem.key);
-    let place = if let Some(rest) = place.strip_prefix("/event/") {
+    let place = if problem.key == SITE || problem.key == VERSION {
+        place
+    } else if let Some(rest) = place.strip_prefix("/event/") {
         format!("/events/{rest}")
     } else if let Some(rest) = place.strip_prefix("/bypass") {
         format!("/rules{rest}")
@@ -511,4 +524,33 @@ pub(crate) async fn show_rooms_log(
         Ok(Ok(log)) => Ok(Json(log)),
         _ => Err(ApiError::StoreUnavailable),
     }
+}
+
+/// Undoes a change of a room of the API: each key gets its value before it, if none has changed
+/// since.
+///
+/// A room that was deleted is created anew. The creation of a room, an import, and a change of a
+/// value of more than 8 KiB cannot be undone.
+#[utoipa::path(
+    post,
+    path = "/audit/rooms/undo",
+    tag = "audit",
+    request_body = UndoBody,
+    responses(
+        (status = 200, body = RoomDocument),
+        (status = "4XX", body = ErrorBody, description = "Nothing has changed"),
+        (status = 503, body = ErrorBody, description = "The store is unavailable"),
+    ),
+    security(("token" = ["admin"])),
+)]
+pub(crate) async fn undo_room_change(
+    State(inner): State<Arc<Inner>>,
+    request: Request,
+) -> Result<Json<RoomDocument>, ApiError> {
+    let call = Call::of(&inner, request, Role::Admin).await?;
+    let UndoBody { version } = call.body()?;
+    let new_id = random_id().as_deref().and_then(RoomId::new);
+    let new_id = new_id.ok_or(ApiError::StoreUnavailable)?;
+    let undone = inner.api_rooms.undo(&call.who, version, &new_id).await;
+    call.shown(&undone.map_err(refused)?).map(Json)
 }

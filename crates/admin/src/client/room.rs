@@ -7,7 +7,7 @@ mod text;
 
 use std::fs;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anteroom_config::overrides::{Log, RoomOverridesView};
@@ -215,6 +215,13 @@ enum RoomCommand {
     },
     /// Print who changed what, and when
     Audit(RoomArgument),
+    /// Print who changed rooms of the API with their events and rules, and when
+    Changes,
+    /// Undo a change of a room of the API, if none of its values has changed since
+    UndoChange {
+        /// Version of the change, as `changes` prints it
+        version: u64,
+    },
     /// Return each key of a change to its value before it, if none has changed since
     Undo {
         #[command(flatten)]
@@ -301,6 +308,14 @@ impl ContentOptions {
         anyhow::ensure!(!body.is_empty(), "nothing to write; give KEY=VALUE");
         Ok(body)
     }
+
+    /// Returns the body of a new room.
+    fn body_of(&self, name: &str) -> anyhow::Result<Map<String, Value>> {
+        let mut body = self.body()?;
+        let values = body.entry("values").or_insert_with(|| json!({}));
+        values["name"] = name.into();
+        Ok(body)
+    }
 }
 
 /// Returns a request with a token.
@@ -348,9 +363,7 @@ impl RoomCommand {
         Ok(match self {
             Self::List => request(Method::GET, "rooms".to_owned(), None),
             Self::Create { room, content } => {
-                let mut body = content.body()?;
-                let values = body.entry("values").or_insert_with(|| json!({}));
-                values["name"] = room.name.as_str().into();
+                let body = content.body_of(room.name.as_str())?;
                 request(Method::POST, "rooms".to_owned(), Some(body.into()))
             }
             Self::Edit { room, content } => {
@@ -360,20 +373,20 @@ impl RoomCommand {
             Self::Delete(room) => request(Method::DELETE, format!("rooms/{}", room.name), None),
             Self::Event(event) => event.request()?,
             Self::Export => request(Method::GET, DOCUMENT.to_owned(), None),
-            Self::Import { file, dry_run } => {
-                let text = fs::read_to_string(file)
-                    .with_context(|| format!("cannot read {}", file.display()))?;
-                let document = serde_json::from_str(&text)
-                    .with_context(|| format!("{} is no export", file.display()))?;
-                let path = format!("{DOCUMENT}?preview={dry_run}");
-                request(Method::POST, path, Some(document))
-            }
-            Self::Show { room, at: None } => get(room, "settings"),
-            Self::Show { room, at: Some(at) } => {
-                let at = utf8_percent_encode(at, NON_ALPHANUMERIC);
-                get(room, &format!("settings?at={at}"))
+            Self::Import { file, dry_run } => import(file, *dry_run)?,
+            Self::Show { room, at } => {
+                let at = at
+                    .iter()
+                    .map(|at| utf8_percent_encode(at, NON_ALPHANUMERIC));
+                let query: String = at.map(|at| format!("?at={at}")).collect();
+                get(room, &format!("settings{query}"))
             }
             Self::Audit(room) => get(room, "audit"),
+            Self::Changes => request(Method::GET, "audit/rooms".to_owned(), None),
+            Self::UndoChange { version } => {
+                let body = json!({ "version": version });
+                request(Method::POST, "audit/rooms/undo".to_owned(), Some(body))
+            }
             Self::Find { room, code } => get(room, &format!("visitors/{code}")),
             Self::Revoke {
                 room,
@@ -419,14 +432,24 @@ impl RoomCommand {
     fn is_for_any_node(&self) -> bool {
         matches!(
             self,
-            Self::List | Self::Create { .. } | Self::Edit { .. } | Self::Delete(_) | Self::Event(_)
+            Self::List
+                | Self::Create { .. }
+                | Self::Edit { .. }
+                | Self::Delete(_)
+                | Self::Event(_)
+                | Self::Changes
+                | Self::UndoChange { .. }
         )
     }
 
     /// Returns what the command is about, for errors.
     fn about(&self) -> String {
         let room = match self {
-            Self::List | Self::Export | Self::Import { .. } => return "rooms".to_owned(),
+            Self::List
+            | Self::Export
+            | Self::Import { .. }
+            | Self::Changes
+            | Self::UndoChange { .. } => return "rooms".to_owned(),
             Self::Create { room, .. }
             | Self::Edit { room, .. }
             | Self::Delete(room)
@@ -451,6 +474,16 @@ impl RoomCommand {
         };
         format!("room {}", room.name)
     }
+}
+
+/// Returns the request to import the document of an export.
+fn import(file: &Path, dry_run: bool) -> anyhow::Result<OperatorRequest> {
+    let text =
+        fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let document = serde_json::from_str(&text);
+    let document = document.with_context(|| format!("{} is no export", file.display()))?;
+    let path = format!("{DOCUMENT}?preview={dry_run}");
+    Ok(request(Method::POST, path, Some(document)))
 }
 
 /// Parses the name of an event. Any other text could form another path of the admin API.
@@ -563,7 +596,10 @@ fn render(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
         RoomCommand::List => {
             text::rooms(&serde_json::from_value::<RoomDocuments>(body).context(NOT_OURS)?)
         }
-        RoomCommand::Create { .. } | RoomCommand::Edit { .. } | RoomCommand::Event(_) => {
+        RoomCommand::Create { .. }
+        | RoomCommand::Edit { .. }
+        | RoomCommand::Event(_)
+        | RoomCommand::UndoChange { .. } => {
             text::room(&serde_json::from_value::<RoomDocument>(body).context(NOT_OURS)?)
         }
         RoomCommand::Export => format!("{body}\n"),
@@ -575,7 +611,7 @@ fn render(options: &RoomOptions, body: Value) -> anyhow::Result<String> {
         RoomCommand::AssumeEmpty(room) => {
             text::assumed_empty(room.name.as_str(), body["reopensAt"].is_null())
         }
-        RoomCommand::Audit(_) => {
+        RoomCommand::Audit(_) | RoomCommand::Changes => {
             common::log(&serde_json::from_value::<Log>(body).context(NOT_OURS)?)
         }
         RoomCommand::Find { .. } | RoomCommand::Revoke { .. } => {

@@ -117,6 +117,7 @@ mod tests {
                 Change::new("total_active_users", 200.into(), 300.into()),
                 Change::new("pacing", false.into(), false.into()),
             ],
+            room_id: None,
         };
         let text = log(&Log {
             entries: vec![entry],

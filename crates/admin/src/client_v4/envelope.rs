@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::api_error::ApiError;
-use crate::api_rooms::{Applied, RoomChangeError, RoomRefusal};
+use crate::api_rooms::{Applied, RoomChangeError, RoomRefusal, SITE};
 use crate::api_v1::pointer;
 
 /// No such room, event, rule or zone.
@@ -170,6 +170,10 @@ pub(super) fn mistakes(problems: Vec<Problem>, prefix: &str) -> Mistakes {
     let mut mistakes = Mistakes::default();
     for mut problem in problems {
         problem.owner = None;
+        if problem.key == SITE {
+            // Here it is the zone in the path, which a host chooses.
+            problem.key = "host".to_owned();
+        }
         if let Some(bare) = problem.allowed.strip_suffix(" in quotes") {
             problem.allowed = bare.to_owned();
         }

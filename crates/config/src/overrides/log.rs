@@ -37,6 +37,24 @@ impl Log {
         true
     }
 
+    /// Returns the entry with a version.
+    ///
+    /// # Errors
+    ///
+    /// A text that names the versions that there are.
+    pub fn entry(&self, version: u64) -> Result<&Entry, String> {
+        let found = self.entries.iter().find(|entry| entry.version == version);
+        found.ok_or_else(|| {
+            let versions = self.entries.iter().map(|entry| entry.version);
+            let (first, last) = (versions.clone().min(), versions.max());
+            let range = first
+                .zip(last)
+                .map(|(first, last)| format!("; the log has {first} to {last}"));
+            let range = range.unwrap_or_default();
+            format!("no change has version {version}{range}")
+        })
+    }
+
     /// Whether the record is too large. Only measured if there is more than one entry.
     fn is_too_large(&self) -> bool {
         self.entries.len() > 1 && self.encode().len() > BYTES_MAX

@@ -338,6 +338,7 @@ fn the_log_keeps_the_newest_and_counts_what_it_dropped() {
         who: who(),
         what: "x".repeat(length),
         changes: Vec::new(),
+        room_id: None,
     };
     let mut log = Log::default();
     assert!(log.add(&entry(1, 1)));

@@ -133,6 +133,7 @@ fn changed(before: &RoomOverrides, what: &str) -> RoomOverrides {
             who: Actor::default(),
             what: what.to_owned(),
             changes: Vec::new(),
+            room_id: None,
         }),
         ..before.clone()
     }

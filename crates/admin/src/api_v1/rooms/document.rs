@@ -62,7 +62,7 @@ pub(crate) struct RoomDocuments {
 
 /// Bypass rule.
 #[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct RuleBody {
     /// Condition, in CEL.
     expression: String,
@@ -80,7 +80,7 @@ const fn enabled() -> bool {
 
 /// Room as an operator writes it. What is absent stays as it is, and is the default in a new room.
 #[derive(Clone, Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct RoomBody {
     /// Site that serves the room; without it the one that serves its host.
     site: Option<String>,

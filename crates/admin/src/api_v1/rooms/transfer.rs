@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
+use anteroom_store::ChangeError;
 use axum::Json;
 use axum::body::to_bytes;
-use axum::extract::{Query, Request, State};
-use serde::Deserialize;
+use axum::extract::{Request, State};
 
 use super::refused;
-use crate::api_error::{ApiError, ErrorBody};
-use crate::api_rooms::{ImportError, ImportMode, Imported, RoomsDocument};
+use crate::api_error::{ApiError, ErrorBody, ProblemBody};
+use crate::api_rooms::{ImportError, ImportMode, Imported, RoomRefusal, RoomsDocument};
 use crate::api_state::Inner;
+use crate::api_v1::parameters::parameters;
 use crate::command::{actor, parse};
 use crate::tokens::Role;
 
@@ -64,26 +65,28 @@ pub(crate) async fn import_rooms(
     request: Request,
 ) -> Result<Json<Imported>, ApiError> {
     let who = actor(&inner, &request, Role::Admin).await?;
-    let Query(ImportQuery { preview }) = Query::try_from_uri(request.uri())
-        .map_err(|error| ApiError::not_allowed(error.body_text()))?;
-    let mode = if preview {
-        ImportMode::Preview
-    } else {
-        ImportMode::Write
+    let [preview] = parameters(&request, ["preview"])?;
+    let mode = match preview.as_deref() {
+        Some("true") => ImportMode::Preview,
+        None | Some("false") => ImportMode::Write,
+        Some(other) => {
+            let message = format!("preview: found {other:?}; allowed: true or false");
+            let problems = vec![ProblemBody::at("/preview".to_owned(), message)];
+            return Err(ApiError::NotAllowed { problems });
+        }
     };
     let body = to_bytes(request.into_body(), DOCUMENT_BYTES_MAX).await;
     let document = parse(&body.map_err(|_| ApiError::Body)?)?;
     let imported = inner.api_rooms.import(&who, document, mode).await;
     imported.map(Json).map_err(|error| match error {
+        // A problem names its room: the document has many.
+        ImportError::Change(ChangeError::Rejected(RoomRefusal::NotAllowed(problems))) => {
+            let problems = problems.iter().map(ToString::to_string);
+            ApiError::NotAllowed {
+                problems: problems.map(ProblemBody::about_all).collect(),
+            }
+        }
         ImportError::Change(error) => refused(error),
         error => ApiError::not_allowed(error.to_string()),
     })
-}
-
-/// Query of an import.
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ImportQuery {
-    #[serde(default)]
-    preview: bool,
 }

@@ -210,18 +210,88 @@ async fn mistakes_are_named_together_and_change_nothing() {
     ] {
         assert!(pointers.contains(&expected), "{expected}: {refused}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_mistake_of_a_request_has_its_place() {
+    let nodes = Nodes::start().await;
     let odd = json!({ "values": {}, "valuse": {} });
     let (status, refused) = nodes.v1(0, Method::POST, "rooms", &odd).await;
     assert_eq!(
         (status, &refused["error"]),
         (StatusCode::BAD_REQUEST, &json!("not_understood"))
     );
+    let problem = &refused["problems"][0];
+    assert_eq!(problem["pointer"], "/valuse");
+    assert!(problem["message"].as_str().unwrap().contains("valuse"));
+    let odd = json!({ "values": [1] });
+    let (_, refused) = nodes.v1(0, Method::POST, "rooms", &odd).await;
+    assert_eq!(refused["problems"][0]["pointer"], "/values");
+    let path = "rooms/checkout/settings?at=soon";
+    let (_, refused) = nodes.v1(0, Method::GET, path, &Value::Null).await;
+    assert_eq!(refused["problems"][0]["pointer"], "/at");
+    let body = json!({ "until": "soon", "total_active_users": 0 });
+    let (_, refused) = nodes.v1(0, Method::POST, "rooms/checkout/set", &body).await;
+    let pointers = [0, 1].map(|number| &refused["problems"][number]["pointer"]);
+    assert_eq!(pointers, ["/until", "/total_active_users"], "{refused}");
+    let body = json!({ "key": "zzz" });
+    let (_, refused) = nodes
+        .v1(0, Method::POST, "rooms/checkout/reset", &body)
+        .await;
+    assert_eq!(refused["problems"][0]["pointer"], "/key");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn changes_of_rooms_of_the_api_are_undone() {
+    let nodes = Nodes::start().await;
+    let line = |node, line: &'static str| {
+        let nodes = &nodes;
+        async move { nodes.succeed(node, &words(line)).await }
+    };
+    line(
+        0,
+        "room create sale host=shop.example path=/sale total_active_users=200 \
+         new_users_per_minute=200 --rule path.startsWith(\"/x\")",
+    )
+    .await;
+    line(1, "room edit sale total_active_users=300 pacing=false").await;
+    let listed = line(0, "room changes").await;
+    for part in ["room edit sale", "total_active_users: 200 -> 300"] {
+        assert!(listed.contains(part), "{part}: {listed}");
+    }
+    line(0, "room undo-change 2").await;
+    let shown = line(1, "room list --json").await;
+    let rooms: Value = serde_json::from_str(&shown).unwrap();
+    let values = &rooms["rooms"].as_array().unwrap().last().unwrap()["values"];
+    assert_eq!(values["total_active_users"], 200);
+    assert_eq!(values["pacing"], Value::Null);
+    let again = words("room undo-change 2");
+    let is_not = "change 2 is not the newest change of this value";
+    nodes
+        .refuse(1, &again, &["total_active_users", is_not])
+        .await;
+    let created = words("room undo-change 1");
+    nodes.refuse(1, &created, &["created the room"]).await;
+    let unknown = words("room undo-change 99");
+    nodes
+        .refuse(
+            1,
+            &unknown,
+            &["no change has version 99; the log has 1 to 3"],
+        )
+        .await;
+
+    line(1, "room delete sale").await;
+    let restored = line(0, "room undo-change 4").await;
     assert!(
-        refused["problems"][0]["message"]
-            .as_str()
-            .unwrap()
-            .contains("valuse")
+        restored.contains("room sale at shop.example/sale"),
+        "{restored}"
     );
+    let shown = line(1, "room list --json").await;
+    let rooms: Value = serde_json::from_str(&shown).unwrap();
+    let room = rooms["rooms"].as_array().unwrap().last().unwrap();
+    assert_eq!(room["rules"][0]["expression"], "path.startsWith(\"/x\")");
+    assert_eq!(room["values"]["new_users_per_minute"], 200);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

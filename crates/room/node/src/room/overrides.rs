@@ -13,7 +13,7 @@ use std::time::Duration;
 use anteroom_config::overrides::{
     Actor, Log, OperatorCommand, PendingStopView, Record as _, RoomOverrides, RoomOverridesView,
 };
-use anteroom_config::{Problems, RoomConfig};
+use anteroom_config::{Problem, Problems, RoomConfig};
 use anteroom_room::id::VisitorId;
 use anteroom_room::room::Room;
 use anteroom_room::room::syncing::SYNC_PERIOD;
@@ -110,6 +110,16 @@ impl RoomHandle {
                 events::clocks(&*self.shared.clock).wall,
             )
         }
+    }
+
+    /// Returns the mistakes that a command would have; nothing is changed.
+    #[must_use]
+    pub fn mistakes_in(&self, command: &OperatorCommand) -> Vec<Problem> {
+        let settings = self.settings.load();
+        let overrides = &settings.evaluation.overrides;
+        let who = Actor::default();
+        let after = overrides.after(command, &settings.file, &who, self.wall_now());
+        after.err().map_or_else(Vec::new, |problems| problems.0)
     }
 
     /// Returns the values that will be in effect at a time, by the wall clock, if nobody changes
