@@ -192,7 +192,10 @@ impl ApiError {
                 "not_understood",
                 "the body is not the expected JSON; GET /openapi.json describes it",
             ),
-            Self::NotAllowed { .. } => ("not_allowed", "nothing was changed"),
+            Self::NotAllowed { .. } => (
+                "not_allowed",
+                "the request has mistakes; nothing was changed",
+            ),
             Self::UnknownEvent { .. } => ("unknown_event", "no event of the room has this name"),
             Self::NotFound => ("not_found", "there is no such object"),
             Self::Changed { .. } => (
@@ -202,7 +205,7 @@ impl ApiError {
             Self::Forbidden { .. } => (FORBIDDEN, "this is not allowed here"),
             Self::StoreUnavailable => (
                 "store_unavailable",
-                "the store is unavailable; the change may not have been made",
+                "the store is unavailable; a change may not have been made",
             ),
             Self::CrossSite => (
                 "cross_site",

@@ -579,7 +579,16 @@ impl LiveApiRooms {
         })?;
         let what = format!("undo {version}");
         let edit = |record: &ApiRooms, at: u64| audit::undone(record, entry, (new_id, at));
-        self.change(who, &what, edit).await
+        self.change(who, &what, edit)
+            .await
+            .map_err(|error| match error {
+                ChangeError::Rejected(RoomRefusal::NotAllowed(problems)) => {
+                    let problems = problems.into_iter();
+                    let problems = problems.map(|problem| log.with_later_change(problem, entry));
+                    ChangeError::Rejected(RoomRefusal::NotAllowed(problems.collect()))
+                }
+                error => error,
+            })
     }
 
     /// Returns the audit log, oldest entry first.

@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 
 use crate::api_error::{ApiError, ProblemBody};
 use crate::api_state::Inner;
+use crate::duplicate_keys::{duplicate_key, step};
 use crate::hosts::AllowedHosts;
 use crate::serve::Peer;
 use crate::tokens::Role;
@@ -43,16 +44,19 @@ pub(crate) fn read<T: DeserializeOwned + Default>(body: &[u8]) -> Result<T, ApiE
 
 /// Parses a body.
 pub(crate) fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, ApiError> {
+    if let Some(pointer) = duplicate_key(body) {
+        let problem = ProblemBody::at(pointer, "found twice; allowed: once".to_owned());
+        return Err(ApiError::Malformed { problem });
+    }
     let mut deserializer = serde_json::Deserializer::from_slice(body);
     let parsed = serde_path_to_error::deserialize(&mut deserializer);
     let value = parsed.map_err(|error| {
         let mut pointer = String::new();
-        for step in error.path() {
-            match step {
+        for place in error.path() {
+            match place {
                 Segment::Seq { index } => pointer.push_str(&format!("/{index}")),
                 Segment::Map { key } | Segment::Enum { variant: key } => {
-                    let key = key.replace('~', "~0").replace('/', "~1");
-                    pointer.push_str(&format!("/{key}"));
+                    pointer.push_str(&step(key));
                 }
                 Segment::Unknown => {}
             }

@@ -16,6 +16,7 @@ mod clocks;
 mod command;
 mod control;
 mod deadline;
+mod duplicate_keys;
 mod extras;
 mod found_visitors;
 mod guard;

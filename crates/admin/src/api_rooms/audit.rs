@@ -92,7 +92,7 @@ fn room<'a>(record: &'a ApiRooms, id: &RoomId) -> Option<&'a ApiRoom> {
 
 /// Returns the name of a room, or its id if it has none.
 pub(super) fn name(id: &RoomId, old: Option<&ApiRoom>, new: Option<&ApiRoom>) -> String {
-    let name = new.or(old).and_then(|room| room.values.get("name"));
+    let name = new.or(old).and_then(|room| room.values.get(NAME));
     let name = name.and_then(Value::as_str);
     name.map_or_else(|| id.to_string(), str::to_owned)
 }
@@ -104,10 +104,8 @@ pub(super) fn changes_to(
     after: Option<&ApiRoom>,
     bytes_max: usize,
 ) -> Vec<Change> {
-    let value = |room: Option<&ApiRoom>, key: &str| {
-        let value = room.map_or(Value::Null, |room| value_of(room, key));
-        logged(value, bytes_max)
-    };
+    let value =
+        |room: Option<&ApiRoom>, key: &str| room.map_or(Value::Null, |room| value_of(room, key));
     let keys = |room: Option<&ApiRoom>| -> Vec<String> {
         room.map(|room| room.values.keys().cloned().collect())
             .unwrap_or_default()
@@ -120,14 +118,15 @@ pub(super) fn changes_to(
     .concat();
     keys.sort();
     keys.dedup();
-    let changes = keys
-        .into_iter()
-        .map(|key| Change::new(&key, value(before, &key), value(after, &key)));
     let is_empty = |value: &Value| [Value::Null, json!(""), json!([])].contains(value);
-    changes
-        .filter(|change| {
-            change.before != change.after && !(is_empty(&change.before) && is_empty(&change.after))
-        })
+    let values = keys
+        .into_iter()
+        .map(|key| (value(before, &key), value(after, &key), key));
+    let differing = values
+        .filter(|(before, after, _)| before != after && !(is_empty(before) && is_empty(after)));
+    let shown = |value| logged(value, bytes_max);
+    differing
+        .map(|(before, after, key)| Change::new(key, shown(before), shown(after)))
         .collect()
 }
 

@@ -666,6 +666,52 @@ async fn a_change_is_checked_beside_all_other_rooms_and_written_to_the_log() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_change_is_undone_as_far_as_the_log_has_its_values() {
+    let clock = Arc::new(HandClock::new(Timestamp(1_700_000_000_000)));
+    let store = Memory::new(Arc::clone(&clock) as Arc<dyn Clock>);
+    let node = TestNode::start(&store, None, &clock);
+    let texts = ["", &"a".repeat(9_000), "short", "shorter"];
+    for text in texts {
+        let room = Some(room("sale", "/x", text));
+        write(&node.rooms, "a", room, text.is_empty())
+            .await
+            .unwrap();
+    }
+    let new_id = RoomId::new("b").unwrap();
+    let undo = async |version| node.rooms.undo(&Actor::default(), version, &new_id).await;
+    let description = || {
+        let record = node.rooms.record();
+        let (_, room) = record.room(&RoomId::new("a").unwrap()).unwrap();
+        room.description.clone()
+    };
+    undo(4).await.unwrap();
+    assert_eq!(description(), "short");
+    let refused = async |version, expected: &str| match undo(version).await {
+        Err(ChangeError::Rejected(RoomRefusal::NotAllowed(problems))) => {
+            let text = problems[0].to_string();
+            assert!(text.contains(expected), "{version}: {text}");
+        }
+        other => panic!("{version}: {other:?}"),
+    };
+    refused(1, "change 1 created the room: delete it instead").await;
+    refused(2, "description: change 2 has only the length of this value").await;
+    refused(3, "has only the length").await;
+    refused(4, "change 4 is not the newest change of this value").await;
+    refused(6, "no change has version 6; the log has 1 to 5").await;
+    // An undo can be undone.
+    undo(5).await.unwrap();
+    assert_eq!(description(), "shorter");
+    write(&node.rooms, "a", None, false).await.unwrap();
+    let restored = undo(7).await.unwrap();
+    assert_eq!(restored.id, new_id);
+    let (_, room) = restored.record.room(&new_id).unwrap();
+    assert_eq!(room.description, "shorter");
+    assert_eq!(room.values["name"], "sale");
+    let gone = undo(6).await.unwrap_err();
+    assert!(matches!(gone, ChangeError::Rejected(RoomRefusal::NotFound)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_start_of_an_event_that_has_started_stays() {
     let clock = Arc::new(HandClock::new(Timestamp(1_700_000_000_000)));
     let store = Memory::new(Arc::clone(&clock) as Arc<dyn Clock>);

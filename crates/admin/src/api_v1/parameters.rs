@@ -3,6 +3,7 @@
 use axum::extract::Request;
 
 use crate::api_error::{ApiError, ProblemBody};
+use crate::duplicate_keys::step;
 
 /// Returns the parameters of a query by their names; `None` for those that are absent.
 ///
@@ -26,8 +27,7 @@ pub(crate) fn parameters<const COUNT: usize>(
                 continue;
             }
         };
-        let pointer = format!("/{}", name.replace('~', "~0").replace('/', "~1"));
-        problems.push(ProblemBody::at(pointer, format!("{name}: {wrong}")));
+        problems.push(ProblemBody::at(step(&name), format!("{name}: {wrong}")));
     }
     if problems.is_empty() {
         Ok(values)

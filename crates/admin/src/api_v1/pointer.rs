@@ -5,8 +5,11 @@ pub(crate) fn pointer(key: &str) -> String {
     let mut pointer = String::new();
     for step in key.split('.') {
         let (name, indices) = step.split_once('[').unwrap_or((step, ""));
-        pointer.push('/');
-        pointer.push_str(name);
+        // A body may be a list itself.
+        if !name.is_empty() {
+            pointer.push('/');
+            pointer.push_str(name);
+        }
         // The file counts from 1, JSON from 0.
         for index in indices
             .split(['[', ']'])
@@ -28,5 +31,6 @@ mod tests {
         check("host", "/host");
         check("additional_routes[2].host", "/additional_routes/1/host");
         check("cookie_attributes.secure", "/cookie_attributes/secure");
+        check("[2].expression", "/1/expression");
     }
 }

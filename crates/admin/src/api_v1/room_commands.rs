@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use anteroom_config::overrides::{Entry, Log, OperatorCommand, RoomOverridesView, Until};
+use anteroom_config::overrides::{Log, OperatorCommand, RoomOverridesView, Until};
 use anteroom_config::{LiveValues, Problem, time_text};
 use anteroom_node::{CommandOutcome, RoomCommandError, RoomHandle};
 use anteroom_room::visitor_code::{NoVisitorCode, VisitorCode};
@@ -393,7 +393,7 @@ pub(crate) async fn undo_change(
             let problems = problems
                 .0
                 .into_iter()
-                .map(|problem| with_later(problem, version, &log));
+                .map(|problem| log.with_later_change(problem, entry));
             ApiError::NotAllowed {
                 problems: problems
                     .map(|problem| ProblemBody::from(&problem))
@@ -403,26 +403,6 @@ pub(crate) async fn undo_change(
         error => rejected(&room, &command, error),
     })?;
     Ok((StatusCode::OK, Json(room.shown())))
-}
-
-/// Adds who changed the key of a problem after this version.
-fn with_later(problem: Problem, version: u64, log: &Log) -> Problem {
-    let is_later = |entry: &&Entry| {
-        let mut changes = entry.changes.iter();
-        entry.version > version && changes.any(|change| change.key == problem.key)
-    };
-    let Some(later) = log.entries.iter().rev().find(is_later) else {
-        return problem;
-    };
-    let user = later.who.name();
-    let hint = format!(
-        "{user} changed it: version {}, {}",
-        later.version, later.what
-    );
-    Problem {
-        hint: Some(hint),
-        ..problem
-    }
 }
 
 /// Ends the session of the active visitor with a code.

@@ -73,6 +73,11 @@ pub(super) struct Refusal {
 }
 
 impl Refusal {
+    /// Adds the errors of another one.
+    pub(super) fn add(&mut self, other: Self) {
+        self.errors.extend(other.errors);
+    }
+
     fn new(status: StatusCode, code: u32, message: impl Into<String>) -> Self {
         let error = WireError {
             code,
@@ -197,7 +202,7 @@ pub(super) fn of_change(error: RoomChangeError, prefix: &str) -> Refusal {
             let mut refusal = Refusal::new(
                 StatusCode::SERVICE_UNAVAILABLE,
                 OTHER,
-                "the store is unavailable; the change may not have been made",
+                "the store is unavailable; a change may not have been made",
             );
             refusal.retry_after = Some(1);
             return refusal;

@@ -61,9 +61,16 @@ pub(super) async fn all(call: &Call<'_>, room: &Room) -> Answer {
                 "the body has to be a list of rules".to_owned(),
             ));
         };
-        let bodies = (1..).zip(bodies);
-        let rules = bodies.map(|(number, body)| new_rule(body, &format!("rules[{number}].")));
-        let rules = rules.collect::<Result<Vec<_>, _>>()?;
+        let mut rules = Vec::new();
+        let mut refused: Option<Refusal> = None;
+        for (number, body) in (1..).zip(bodies) {
+            match (new_rule(body, &format!("[{number}].")), &mut refused) {
+                (Ok(rule), _) => rules.push(rule),
+                (Err(more), Some(refused)) => refused.add(more),
+                (Err(first), none) => *none = Some(first),
+            }
+        }
+        refused.map_or(Ok(()), Err)?;
         return change(call, room, "rules replace", |present, at| {
             let rules = rules.iter().cloned();
             *present = rules

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Entry, UnreadableOverrides, decode, encode};
+use crate::Problem;
 
 /// Most entries that are kept: a busy night has a few dozen.
 pub(super) const ENTRIES_MAX: usize = 200;
@@ -53,6 +54,29 @@ impl Log {
             let range = range.unwrap_or_default();
             format!("no change has version {version}{range}")
         })
+    }
+
+    /// Returns a problem with who changed its key after `entry`, if somebody has.
+    #[must_use]
+    pub fn with_later_change(&self, problem: Problem, entry: &Entry) -> Problem {
+        let is_later = |later: &&Entry| {
+            let mut changes = later.changes.iter();
+            later.version > entry.version
+                && later.room_id == entry.room_id
+                && changes.any(|change| change.key == problem.key)
+        };
+        let Some(later) = self.entries.iter().rev().find(is_later) else {
+            return problem;
+        };
+        let user = later.who.name();
+        let hint = format!(
+            "{user} changed it: version {}, {}",
+            later.version, later.what
+        );
+        Problem {
+            hint: Some(hint),
+            ..problem
+        }
     }
 
     /// Whether the record is too large. Only measured if there is more than one entry.

@@ -267,8 +267,9 @@ async fn changes_of_rooms_of_the_api_are_undone() {
     assert_eq!(values["pacing"], Value::Null);
     let again = words("room undo-change 2");
     let is_not = "change 2 is not the newest change of this value";
+    let later = "changed it: version 3, room undo 2 sale";
     nodes
-        .refuse(1, &again, &["total_active_users", is_not])
+        .refuse(1, &again, &["total_active_users", is_not, later])
         .await;
     let created = words("room undo-change 1");
     nodes.refuse(1, &created, &["created the room"]).await;

@@ -229,6 +229,10 @@ message = expect(
 assert message.endswith('address == "10.20.30.40"'), message
 left = call(rules.delete, ids["b"], zone_id=zone, waiting_room_id=sale.id)
 same([r.description for r in left], ["c", "a"])
+expect(
+    BadRequestError, 1002, rules.update, sale.id, zone_id=zone, pointer="/1/expression",
+    rules=[rule("x"), {"action": "bypass_waiting_room"}],
+)
 replaced = call(rules.update, sale.id, zone_id=zone, rules=[rule("x"), rule("y")])
 same([r.description for r in replaced], ["x", "y"])
 
