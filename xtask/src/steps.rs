@@ -258,9 +258,9 @@ fn tests(run: &mut Run) -> anyhow::Result<Outcome> {
 /// Filter of nextest for the runs of clusters.
 const CLUSTERS: &str = "(package(anteroom-e2e) and test(/^(clusters|limit_clusters)::/))";
 
-/// Share of the runs of clusters in the full scope, beside those of the usual one: one in three.
+/// Share of the runs of clusters in the full scope, beside those of the usual one: one in six.
 /// All would take a third of the time of the tests. `cargo xtask cluster ''` runs all.
-const CLUSTERS_SHARE: usize = 3;
+const CLUSTERS_SHARE: usize = 6;
 
 /// Returns the tests that the usual scope leaves out, as far as a filter selects them.
 fn unusual_tests(filter: &str) -> anyhow::Result<Vec<String>> {
@@ -407,13 +407,15 @@ mod tests {
 
     #[test]
     fn each_run_of_a_cluster_has_its_turn() {
-        let tests = || ["a", "b", "c", "d"].map(|name| format!("anteroom-e2e::it {name}"));
+        let tests =
+            || ["a", "b", "c", "d", "e", "f", "g"].map(|name| format!("anteroom-e2e::it {name}"));
         let selected = |commits| select_clusters(tests().to_vec(), commits);
-        let (filter, others) = selected(3);
-        assert_eq!(filter, " or test(=a) or test(=d)");
-        assert_eq!(others, ["anteroom-e2e::it b", "anteroom-e2e::it c"]);
-        assert_eq!(selected(4).0, " or test(=b)");
-        assert_eq!(selected(5).0, " or test(=c)");
+        let (filter, others) = selected(6);
+        assert_eq!(filter, " or test(=a) or test(=g)");
+        assert_eq!(others.len(), 5);
+        assert_eq!(others[0], "anteroom-e2e::it b");
+        assert_eq!(selected(7).0, " or test(=b)");
+        assert_eq!(selected(11).0, " or test(=f)");
     }
 
     #[test]

@@ -7,8 +7,8 @@ use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-/// Returns the JSON pointer of the first key that comes twice; `None` if none does, or if the text
-/// is not JSON.
+/// Returns the JSON pointer of the first key that comes twice; `None` if none does, as far as the
+/// text is JSON.
 pub(crate) fn duplicate_key(json: &[u8]) -> Option<String> {
     let found = RefCell::new(None);
     let place = Place {
@@ -129,7 +129,8 @@ mod tests {
         );
         check("[{\"a\": 1}, {\"a\": \"b\"}]", None);
         check("", None);
-        check("{\"a\": 1, \"a\"", None);
+        check("{\"a\": 1, \"a\"", Some("/a"));
+        check("{\"a\": 1, \"b", None);
         let deep = "[".repeat(100_000);
         check(&deep, None);
     }

@@ -1,7 +1,7 @@
 //! History of rooms: what happened in each minute, points over time, and reports of an event.
 //!
 //! Nothing here reads a clock, opens a file or knows a store. A node makes [`Row`]s and a store
-//! keeps their bytes. Readers merge the rows of all nodes into [`points`], and a
+//! keeps their bytes. Readers merge the rows of all nodes into [`points()`], and a
 //! [`report::Report`] says what they mean.
 
 pub mod chart;

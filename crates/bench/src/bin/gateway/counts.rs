@@ -262,39 +262,32 @@ impl<'a> Shared<'a> {
         })
     }
 
-    /// Counts one case. All its runs are at the same time, as they change no counts of each other.
     async fn count(&self, case: &Case, options: &Options) -> anyhow::Result<Counts> {
-        eprintln!("{}", case.name);
-        let ((callgrind, profile), (strace, _)) = tokio::try_join!(
-            self.each(case, Tool::Callgrind, options),
-            self.each(case, Tool::Strace, options),
-        )?;
-        eprint!("{}", profile.table(options.functions));
+        let mut per_request = [Totals::default(), Totals::default()];
+        for (tool, per_request) in [Tool::Callgrind, Tool::Strace]
+            .into_iter()
+            .zip(&mut per_request)
+        {
+            eprintln!("{}: {}", case.name, tool.program());
+            let run = async |waves| {
+                let totals = self.totals(case, tool, waves).await;
+                totals.with_context(|| format!("{} under {}", case.name, tool.program()))
+            };
+            let waves = options.waves.max(1) * tool.repeats();
+            let (few, profile) = run(WARM_UP_WAVES).await?;
+            let (many, profile_of_many) = run(WARM_UP_WAVES + waves).await?;
+            let requests = (waves * CONNECTIONS as u64) as f64;
+            *per_request = few.until(&many).each(requests);
+            let profile = profile.until(&profile_of_many, requests);
+            eprint!("{}", profile.table(options.functions));
+        }
+        let [callgrind, strace] = per_request;
         Ok(Counts {
             instructions: callgrind.instructions,
             mallocs: callgrind.mallocs,
             system_calls: strace.system_calls,
             waits: strace.waits,
         })
-    }
-
-    /// Counts what one request of a case costs under a tool.
-    async fn each(
-        &self,
-        case: &Case,
-        tool: Tool,
-        options: &Options,
-    ) -> anyhow::Result<(Totals, Profile)> {
-        let waves = options.waves.max(1) * tool.repeats();
-        let runs = tokio::try_join!(
-            self.totals(case, tool, WARM_UP_WAVES),
-            self.totals(case, tool, WARM_UP_WAVES + waves),
-        );
-        let ((few, profile), (many, profile_of_many)) =
-            runs.with_context(|| format!("{} under {}", case.name, tool.program()))?;
-        let requests = (waves * CONNECTIONS as u64) as f64;
-        let totals = few.until(&many).each(requests);
-        Ok((totals, profile.until(&profile_of_many, requests)))
     }
 
     /// Runs a case from the start of its proxy to the end.
